@@ -79,7 +79,7 @@ struct TrackRow {
   std::uint64_t first_segment, segment_count;  // other kinds
   std::uint64_t first_run, run_count;          // video
 };
-static_assert(sizeof(TrackRow) == 128);
+static_assert(sizeof(TrackRow) == 120);
 
 // One GOP of a video track, in decode order; frame numbers are presentation
 // order inside the track, and the frame ranges of a track's GOPs tile it.
