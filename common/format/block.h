@@ -78,6 +78,9 @@ struct EventRow {
 };
 static_assert(sizeof(EventRow) == 32);
 
+// Block flag: the first row of the table held before the block begins.
+inline constexpr std::uint8_t kBlockCarried = 1;
+
 // One row of a columnar table; the payload holds, for each column, `entries`
 // 8-byte values (i64 or f64) and then `entries` validity bytes.
 struct TableRow {

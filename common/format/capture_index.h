@@ -73,7 +73,7 @@ struct TrackRow {
   std::uint32_t width, height;                 // coded, visible area
   std::uint32_t rate_num, rate_den;  // frames/s, ticks/s or samples/s; 0 unknown
   std::uint64_t rows;     // presented frames, audio samples, events, table rows
-  std::int64_t origin_pts;  // pts of time zero, in the time base
+  std::int64_t origin_ns;  // source time of time zero: ns = PtsToNs(pts) - this
   std::int64_t first_ns, end_ns;
   std::uint64_t first_gop, gop_count;          // video
   std::uint64_t first_segment, segment_count;  // other kinds

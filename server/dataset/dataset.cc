@@ -1,0 +1,290 @@
+#include "server/dataset/dataset.h"
+
+#include <sys/stat.h>
+
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/hash/hash.h"
+#include "common/status/status.h"
+#include "server/dataset/catalog_rows.h"
+#include "server/dataset/dataset_id.h"
+#include "server/dataset/filter.h"
+#include "server/dataset/mapped_file.h"
+#include "server/dataset/sqlite.h"
+
+namespace penstock::dataset {
+namespace {
+
+constexpr char kObjects[] =
+    "index:spans_of_capture table:captures table:conditions table:spans "
+    "table:tracks ";
+
+absl::Status CheckFolder(const std::string& dir) {
+  struct stat st {};
+  const bool folder = ::stat(dir.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+  if (folder && ::stat((dir + "/" + kManifestFile).c_str(), &st) == 0) {
+    return absl::OkStatus();
+  }
+  return MakeError(
+      absl::StatusCode::kNotFound,
+      {.where = dir,
+       .what = folder ? "the folder has no manifest.json: not a dataset "
+                        "version, or an import that did not finish"
+                      : "the dataset's folder does not exist",
+       .expected = "the folder that `penstock import --out` published",
+       .action = "correct the path (a feed's paths start at the feed file)"});
+}
+
+// A file of the manifest, with the size it has now.
+absl::Status CheckSize(const Manifest& manifest, const std::string& dir,
+                       const char* name) {
+  const std::string path = dir + "/" + name;
+  const ManifestFile* file = manifest.Find(name);
+  struct stat st {};
+  const bool there = ::stat(path.c_str(), &st) == 0;
+  const auto bytes = there ? static_cast<std::uint64_t>(st.st_size) : 0;
+  if (file != nullptr && there && bytes == file->bytes) return absl::OkStatus();
+  return MakeError(
+      absl::StatusCode::kDataLoss,
+      {.where = path,
+       .what = file == nullptr ? "the manifest does not list the file"
+                               : "the file is not as the manifest lists it",
+       .found = there ? absl::StrCat(bytes, " bytes") : "no file",
+       .expected = file == nullptr ? "" : absl::StrCat(file->bytes, " bytes"),
+       .action = "copy the dataset again from its origin"});
+}
+
+// The catalogue holds our tables and nothing that runs.
+absl::Status CheckSchema(sqlite3* db, const std::string& path) {
+  PENSTOCK_ASSIGN_OR_RETURN(
+      Statement s,
+      Statement::Prepare(db,
+                         "SELECT type,name FROM sqlite_schema WHERE name NOT "
+                         "LIKE 'sqlite_autoindex%' ORDER BY type,name LIMIT "
+                         "20"));
+  std::string objects;
+  for (;;) {
+    PENSTOCK_ASSIGN_OR_RETURN(bool row, s.Step());
+    if (!row) break;
+    absl::StrAppend(&objects, s.Text(0), ":", s.Text(1), " ");
+  }
+  if (objects == kObjects) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kDataLoss,
+                   {.where = path,
+                    .what = "not a catalogue of a dataset",
+                    .found = objects,
+                    .expected = kObjects,
+                    .action = "copy the dataset again from its origin"});
+}
+
+absl::StatusOr<DbPtr> OpenCatalog(const std::string& path) {
+  auto db = OpenCatalogDb(path);
+  absl::Status status = db.status();
+  if (status.ok()) status = CheckSchema(db->get(), path);
+  if (!status.ok()) return Annotate(status, path);
+  return db;
+}
+
+absl::Status NoRow(const std::string& dir, const char* kind, std::uint64_t row,
+                   std::uint64_t count) {
+  return absl::OutOfRangeError(absl::StrCat(dir, ": no ", kind, " ", row,
+                                            ": the dataset has ", count));
+}
+
+}  // namespace
+
+struct Dataset::Impl {
+  std::string dir;
+  Manifest manifest;
+  MappedFile file;
+  format::CaptureIndexView index;
+  mutable std::mutex mutex;  // guards db
+  DbPtr db;
+
+  absl::StatusOr<std::uint32_t> NamedTrack(Statement& query,
+                                           std::uint32_t capture,
+                                           format::TrackKind kind,
+                                           std::string_view name) const;
+  absl::StatusOr<std::uint32_t> FirstTrack(std::uint32_t capture,
+                                           format::TrackKind kind) const;
+  absl::Status NoTrack(std::uint32_t capture, std::string_view name) const;
+};
+
+Dataset::Dataset(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Dataset::~Dataset() = default;
+
+absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(const std::string& dir) {
+  PENSTOCK_RETURN_IF_ERROR(CheckFolder(dir));
+  auto impl = std::make_unique<Impl>();
+  impl->dir = dir;
+  const std::string manifest_path = dir + "/" + kManifestFile;
+  PENSTOCK_ASSIGN_OR_RETURN(std::string text,
+                            ReadSmallFile(manifest_path, kManifestBytesMax));
+  PENSTOCK_ASSIGN_OR_RETURN(impl->manifest, ParseManifest(text, manifest_path));
+  for (const char* name : {kCaptureIndexFile, kCatalogFile}) {
+    PENSTOCK_RETURN_IF_ERROR(CheckSize(impl->manifest, dir, name));
+  }
+  const std::string index_path = dir + "/" + kCaptureIndexFile;
+  PENSTOCK_ASSIGN_OR_RETURN(impl->file, MappedFile::Open(index_path));
+  auto index = format::OpenCaptureIndex(impl->file.bytes());
+  if (!index.ok()) return Annotate(index.status(), index_path);
+  impl->index = *index;
+  if (impl->index.shards.size() != impl->manifest.shards.size()) {
+    return MakeError(
+        absl::StatusCode::kDataLoss,
+        {.where = index_path,
+         .what = "the capture index has another number of shards",
+         .found = absl::StrCat(impl->index.shards.size()),
+         .expected = absl::StrCat(impl->manifest.shards.size(), " (manifest)"),
+         .action = "copy the dataset again from its origin"});
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(impl->db, OpenCatalog(dir + "/" + kCatalogFile));
+  return std::unique_ptr<Dataset>(new Dataset(std::move(impl)));
+}
+
+const std::string& Dataset::dir() const { return impl_->dir; }
+const std::string& Dataset::id() const { return impl_->manifest.id; }
+const Manifest& Dataset::manifest() const { return impl_->manifest; }
+const format::CaptureIndexView& Dataset::index() const { return impl_->index; }
+std::span<const std::uint8_t> Dataset::index_bytes() const {
+  return impl_->file.bytes();
+}
+
+absl::StatusOr<CaptureRecord> Dataset::Capture(std::uint32_t capture) const {
+  std::lock_guard lock(impl_->mutex);
+  PENSTOCK_ASSIGN_OR_RETURN(auto rows, ReadCaptures(impl_->db.get(), capture));
+  if (!rows.empty()) return std::move(rows.front());
+  return NoRow(impl_->dir, "capture", capture, impl_->index.captures.size());
+}
+
+absl::StatusOr<std::vector<TrackRecord>> Dataset::TracksOf(
+    std::uint32_t capture) const {
+  std::lock_guard lock(impl_->mutex);
+  return ReadTracks(impl_->db.get(), capture);
+}
+
+absl::StatusOr<TrackRecord> Dataset::Track(std::uint32_t track) const {
+  if (track >= impl_->index.tracks.size()) {
+    return NoRow(impl_->dir, "track", track, impl_->index.tracks.size());
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(auto tracks,
+                            TracksOf(impl_->index.tracks[track].capture));
+  for (TrackRecord& t : tracks) {
+    if (t.ord == track) return std::move(t);
+  }
+  return absl::DataLossError(absl::StrCat(
+      impl_->dir, ": the catalogue lacks track ", track,
+      " of the capture index; copy the dataset again from its origin"));
+}
+
+absl::StatusOr<std::vector<SpanRecord>> Dataset::SpansOf(
+    std::uint32_t capture) const {
+  std::lock_guard lock(impl_->mutex);
+  return ReadSpans(impl_->db.get(), capture);
+}
+
+absl::Status Dataset::Impl::NoTrack(std::uint32_t capture,
+                                    std::string_view name) const {
+  std::string names;
+  if (auto tracks = ReadTracks(db.get(), capture); tracks.ok()) {
+    for (const TrackRecord& t : *tracks) {
+      absl::StrAppend(&names, names.empty() ? "" : ", ", t.name, " (", t.kind,
+                      ")");
+    }
+  }
+  return MakeError(
+      absl::StatusCode::kNotFound,
+      {.where = absl::StrCat(dir, ", capture ", capture),
+       .what = name.empty() ? "no track of the kind the feed asks for"
+                            : absl::StrCat("no track \"", std::string(name),
+                                           "\" of the kind the feed asks for"),
+       .found = names,
+       .action = "name one of these, or leave such captures out by a filter"});
+}
+
+absl::StatusOr<std::uint32_t> Dataset::Impl::NamedTrack(
+    Statement& query, std::uint32_t capture, format::TrackKind kind,
+    std::string_view name) const {
+  query.Reset();
+  query.Bind(std::int64_t{capture}).Bind(name);
+  PENSTOCK_ASSIGN_OR_RETURN(bool row, query.Step());
+  if (!row) return NoTrack(capture, name);
+  const auto ord = static_cast<std::uint64_t>(query.Int(0));
+  if (ord >= index.tracks.size() || index.tracks[ord].capture != capture ||
+      index.tracks[ord].kind != kind) {
+    return NoTrack(capture, name);
+  }
+  return static_cast<std::uint32_t>(ord);
+}
+
+absl::StatusOr<std::uint32_t> Dataset::Impl::FirstTrack(
+    std::uint32_t capture, format::TrackKind kind) const {
+  const format::CaptureRow& row = index.captures[capture];
+  const std::uint64_t end =
+      std::uint64_t{row.first_track} + row.track_count;
+  for (std::uint64_t t = row.first_track; t < end && t < index.tracks.size();
+       ++t) {
+    if (index.tracks[t].kind == kind) return static_cast<std::uint32_t>(t);
+  }
+  return NoTrack(capture, "");
+}
+
+absl::StatusOr<std::vector<std::uint32_t>> Dataset::FindTracks(
+    std::span<const std::uint32_t> captures, format::TrackKind kind,
+    std::string_view name) const {
+  std::lock_guard lock(impl_->mutex);
+  PENSTOCK_ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(impl_->db.get(),
+                         "SELECT ord FROM tracks WHERE capture=? AND name=?"));
+  std::vector<std::uint32_t> out;
+  out.reserve(captures.size());
+  for (std::uint32_t capture : captures) {
+    if (capture >= impl_->index.captures.size()) {
+      return NoRow(impl_->dir, "capture", capture,
+                   impl_->index.captures.size());
+    }
+    auto track = name.empty() ? impl_->FirstTrack(capture, kind)
+                              : impl_->NamedTrack(query, capture, kind, name);
+    if (!track.ok()) return track.status();
+    out.push_back(*track);
+  }
+  return out;
+}
+
+absl::StatusOr<std::string> Dataset::ShardPath(std::uint32_t shard) const {
+  if (shard >= impl_->manifest.shards.size()) {
+    return NoRow(impl_->dir, "shard", shard, impl_->manifest.shards.size());
+  }
+  return impl_->dir + "/" + impl_->manifest.shards[shard];
+}
+
+absl::StatusOr<std::vector<std::uint32_t>> Dataset::Select(
+    std::string_view filter) const {
+  const std::uint64_t count = impl_->index.captures.size();
+  std::vector<std::uint32_t> all;
+  if (filter.empty()) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      all.push_back(static_cast<std::uint32_t>(i));
+    }
+    return all;
+  }
+  std::lock_guard lock(impl_->mutex);
+  auto out = SelectCaptures(impl_->db.get(), filter, count);
+  if (!out.ok()) return Annotate(out.status(), impl_->dir);
+  if (!out->empty() && out->back() >= count) {
+    return NoRow(impl_->dir, "capture", out->back(), count);
+  }
+  return out;
+}
+
+Digest256 Dataset::DigestOf(std::span<const std::uint32_t> captures) const {
+  std::vector<Digest256> ids;
+  ids.reserve(captures.size());
+  for (std::uint32_t c : captures) ids.push_back(impl_->index.captures[c].id);
+  return SelectionDigest(ids);
+}
+
+}  // namespace penstock::dataset

@@ -1,0 +1,82 @@
+#ifndef PENSTOCK_SERVER_DATASET_DATASET_H_
+#define PENSTOCK_SERVER_DATASET_DATASET_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/format/capture_index.h"
+#include "server/dataset/manifest.h"
+#include "server/dataset/records.h"
+
+namespace penstock::dataset {
+
+// A dataset version opened for reading: manifest, catalogue, mapped capture
+// index. Opens no shard.
+//
+// Threading: any thread; the catalogue's one connection is behind a mutex, the
+//   index is read without it.
+// Ownership: index() views the mapping and lives as long as the Dataset.
+// Bounds: the manifest in memory, the index mapped (not read at open); a filter
+//   has a budget of SQLite instructions, 1 MiB a value (README.md).
+class Dataset {
+ public:
+  // Checks the manifest's digest and that index and catalogue have the listed
+  // sizes; hashes neither (`verify` does).
+  //
+  // kNotFound:           no such folder; no manifest in it
+  // kDataLoss:           manifest, index or catalogue damaged or cut off
+  // kFailedPrecondition: a format version this build does not read
+  static absl::StatusOr<std::unique_ptr<Dataset>> Open(const std::string& dir);
+  ~Dataset();
+
+  const std::string& dir() const;
+  const std::string& id() const;  // 64 hex digits
+  const Manifest& manifest() const;
+  const format::CaptureIndexView& index() const;
+  std::span<const std::uint8_t> index_bytes() const;
+
+  // kOutOfRange: no such row
+  absl::StatusOr<CaptureRecord> Capture(std::uint32_t capture) const;
+  absl::StatusOr<TrackRecord> Track(std::uint32_t track) const;
+  // Tracks of a capture, by ordinal.
+  absl::StatusOr<std::vector<TrackRecord>> TracksOf(
+      std::uint32_t capture) const;
+  absl::StatusOr<std::vector<SpanRecord>> SpansOf(std::uint32_t capture) const;
+
+  // The row (track section) of a track of this kind and name in each capture;
+  // an empty name takes the capture's first of the kind.
+  //
+  // kNotFound: names the first capture that has none, and the names it has
+  absl::StatusOr<std::vector<std::uint32_t>> FindTracks(
+      std::span<const std::uint32_t> captures, format::TrackKind kind,
+      std::string_view name) const;
+
+  // Absolute path of a shard by its ordinal. kOutOfRange: no such shard
+  absl::StatusOr<std::string> ShardPath(std::uint32_t shard) const;
+
+  // The captures that satisfy an SQL predicate, in ordinal order (= by id).
+  // Columns, and what may not be used: README.md "Filters". Empty: all.
+  //
+  // kInvalidArgument:   does not parse, names an unknown column, uses what is
+  //                     not allowed (says what)
+  // kResourceExhausted: needs more steps, memory or text than the limits
+  absl::StatusOr<std::vector<std::uint32_t>> Select(
+      std::string_view filter) const;
+
+  // SelectionDigest over the ids of these captures.
+  Digest256 DigestOf(std::span<const std::uint32_t> captures) const;
+
+ private:
+  struct Impl;
+  explicit Dataset(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock::dataset
+
+#endif  // PENSTOCK_SERVER_DATASET_DATASET_H_

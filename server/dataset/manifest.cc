@@ -1,0 +1,289 @@
+#include "server/dataset/manifest.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "common/hash/hash.h"
+#include "common/status/status.h"
+
+namespace penstock::dataset {
+namespace {
+
+using Json = nlohmann::json;  // object keys are sorted: std::map
+
+constexpr char kFormat[] = "penstock.dataset";
+constexpr int kDepthMax = 64;
+
+absl::Status Damaged(std::string_view where, std::string what,
+                     std::string found = "", std::string expected = "") {
+  return MakeError(absl::StatusCode::kDataLoss,
+                   {.where = std::string(where),
+                    .what = std::move(what),
+                    .found = std::move(found),
+                    .expected = std::move(expected),
+                    .action = "copy the dataset again from its origin"});
+}
+
+// Parses with a depth limit: nlohmann's parser is iterative, its destructor and
+// dump are not.
+absl::StatusOr<Json> ParseJson(std::string_view text) {
+  auto shallow = [](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDepthMax) throw std::length_error("nested too deeply");
+    return true;
+  };
+  try {
+    return Json::parse(text.begin(), text.end(), shallow);
+  } catch (const std::exception& e) {
+    return absl::InvalidArgumentError(absl::StrCat("not JSON: ", e.what()));
+  }
+}
+
+absl::StatusOr<std::string> Dump(const Json& json) {
+  try {
+    return json.dump();
+  } catch (const std::exception& e) {
+    return absl::InvalidArgumentError(absl::StrCat("not UTF-8: ", e.what()));
+  }
+}
+
+// Indented body, then the digest of its canonical form as the last field.
+absl::StatusOr<std::string> Render(const Json& body) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::string canonical, Dump(body));
+  std::string text = body.dump(1);
+  text.resize(text.size() - 2);  // "\n}"
+  return absl::StrCat(text, ",\n \"digest\": \"",
+                      hash::Hex(hash::Sha256Of(canonical)), "\"\n}\n");
+}
+
+bool IsDigest(const std::string& hex) {
+  Digest256 digest;
+  return hash::ParseHex(hex, digest) && hash::Hex(digest) == hex;
+}
+
+absl::Status CheckFiles(const Manifest& m, std::string_view where) {
+  std::set<std::string_view> seen;
+  for (const ManifestFile& f : m.files) {
+    PENSTOCK_RETURN_IF_ERROR(CheckRelativePath(f.path, where));
+    if (!IsDigest(f.sha256)) {
+      return Damaged(where, absl::StrCat("SHA-256 of ", f.path), f.sha256,
+                     "64 lower-case hex digits");
+    }
+    if (f.path == kManifestFile || !seen.insert(f.path).second) {
+      return Damaged(where, absl::StrCat("file ", f.path,
+                                         " must not be listed (again)"));
+    }
+  }
+  for (const std::string& shard : m.shards) {
+    if (seen.contains(shard)) continue;
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     {.where = std::string(where),
+                      .what = absl::StrCat("shard ", shard,
+                                           " is not in the file list")});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckManifest(const Manifest& m, std::string_view where) {
+  if (!IsDigest(m.id)) {
+    return Damaged(where, "dataset id", m.id, "64 lower-case hex digits");
+  }
+  return CheckFiles(m, where);
+}
+
+// Reads typed fields; the first that is missing or of another type is kept.
+struct FieldReader {
+  const Json& json;
+  std::string fault;
+
+  template <typename T>
+  T Get(const char* name, bool (Json::*is)() const noexcept) {
+    auto it = json.find(name);
+    if (it != json.end() && ((*it).*is)()) return it->template get<T>();
+    if (fault.empty()) fault = name;
+    return T{};
+  }
+  std::string Text(const char* name) {
+    return Get<std::string>(name, &Json::is_string);
+  }
+  std::uint64_t Count(const char* name) {
+    return Get<std::uint64_t>(name, &Json::is_number_unsigned);
+  }
+  const Json& Array(const char* name) {
+    static const Json kEmpty = Json::array();
+    auto it = json.find(name);
+    if (it != json.end() && it->is_array()) return *it;
+    if (fault.empty()) fault = name;
+    return kEmpty;
+  }
+  std::string Embedded(const char* name) {
+    auto it = json.find(name);
+    if (it != json.end()) return it->dump();
+    if (fault.empty()) fault = name;
+    return "";
+  }
+};
+
+absl::StatusOr<Manifest> FromJson(const Json& json, std::string_view where) {
+  FieldReader r{json, ""};
+  Manifest m{.id = r.Text("id"),
+             .schema = r.Embedded("schema"),
+             .contract = r.Text("contract"),
+             .verdict = r.Text("verdict"),
+             .lineage = r.Embedded("lineage"),
+             .split_rule = r.Embedded("split_rule")};
+  for (const Json& f : r.Array("files")) {
+    FieldReader file{f, ""};
+    m.files.push_back({.path = file.Text("path"),
+                       .bytes = file.Count("bytes"),
+                       .sha256 = file.Text("sha256")});
+    if (r.fault.empty() && !file.fault.empty()) r.fault = "files." + file.fault;
+  }
+  for (const Json& s : r.Array("shards")) {
+    if (s.is_string()) {
+      m.shards.push_back(s.get<std::string>());
+    } else if (r.fault.empty()) {
+      r.fault = "shards";
+    }
+  }
+  if (!r.fault.empty()) {
+    return Damaged(where, absl::StrCat("field ", r.fault,
+                                       " is missing or of another type"));
+  }
+  return m;
+}
+
+absl::Status CheckVersion(const Json& json, std::string_view where) {
+  FieldReader r{json, ""};
+  const std::string format = r.Text("format");
+  const std::uint64_t major = r.Count("version_major");
+  if (!r.fault.empty() || format != kFormat) {
+    return Damaged(where, "not a manifest of a dataset", format, kFormat);
+  }
+  if (major == kManifestMajor) return absl::OkStatus();
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition,
+      {.where = std::string(where),
+       .what = "the dataset has a format version this build does not read",
+       .found = absl::StrCat("major version ", major),
+       .expected = absl::StrCat("major version ", kManifestMajor),
+       .action = "use a newer penstock, or import the dataset again"});
+}
+
+// The digest field, taken out of `json`.
+absl::StatusOr<std::string> TakeDigest(Json& json, std::string_view where) {
+  auto it = json.find("digest");
+  if (it == json.end() || !it->is_string()) {
+    return Damaged(where, "no field \"digest\": the manifest is cut off");
+  }
+  std::string digest = it->get<std::string>();
+  json.erase(it);
+  return digest;
+}
+
+absl::Status CheckDigest(const Json& body, const std::string& listed,
+                         std::string_view text, std::string_view where) {
+  auto canonical = Dump(body);
+  if (!canonical.ok()) return Damaged(where, "not UTF-8");
+  const std::string digest = hash::Hex(hash::Sha256Of(*canonical));
+  if (digest != listed) {
+    return Damaged(where, "the manifest's digest of itself differs", digest,
+                   listed + " (field \"digest\")");
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(std::string expected, Render(body));
+  if (expected == text) return absl::OkStatus();
+  const auto at =
+      std::mismatch(text.begin(), text.end(), expected.begin(), expected.end())
+          .first -
+      text.begin();
+  return Damaged(where, absl::StrCat("the values match the digest, byte ", at,
+                                     " is not as penstock writes it"));
+}
+
+}  // namespace
+
+const ManifestFile* Manifest::Find(std::string_view path) const {
+  auto it = std::lower_bound(
+      files.begin(), files.end(), path,
+      [](const ManifestFile& f, std::string_view p) { return f.path < p; });
+  return it != files.end() && it->path == path ? &*it : nullptr;
+}
+
+absl::StatusOr<std::string> CanonicalJson(std::string_view json_text) {
+  PENSTOCK_ASSIGN_OR_RETURN(Json json, ParseJson(json_text));
+  return Dump(json);
+}
+
+absl::Status CheckRelativePath(std::string_view path, std::string_view where) {
+  bool good = !path.empty() && path.size() <= 1024;
+  for (std::size_t at = 0; good && at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view part = path.substr(at, end - at);
+    good = !part.empty() && part != "." && part != "..";
+    at = end + 1;
+  }
+  for (unsigned char c : path) good = good && c >= 0x20 && c != 0x7F && c != '\\';
+  if (good) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   {.where = std::string(where),
+                    .what = "a listed path leaves the dataset or is malformed",
+                    .found = std::string(path.substr(0, 200)),
+                    .expected = "a relative path without empty, \".\" or \"..\" "
+                                "parts",
+                    .action = "do not use this dataset; ask where it came from"});
+}
+
+absl::StatusOr<std::string> EncodeManifest(Manifest m) {
+  std::sort(m.files.begin(), m.files.end(),
+            [](const auto& a, const auto& b) { return a.path < b.path; });
+  if (auto s = CheckManifest(m, "manifest to write"); !s.ok()) {
+    return absl::InvalidArgumentError(s.message());
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(Json schema, ParseJson(m.schema));
+  PENSTOCK_ASSIGN_OR_RETURN(Json lineage, ParseJson(m.lineage));
+  PENSTOCK_ASSIGN_OR_RETURN(Json split, ParseJson(m.split_rule));
+  Json files = Json::array();
+  for (const ManifestFile& f : m.files) {
+    files.push_back(
+        {{"path", f.path}, {"bytes", f.bytes}, {"sha256", f.sha256}});
+  }
+  return Render({{"format", kFormat},
+                 {"version_major", kManifestMajor},
+                 {"version_minor", kManifestMinor},
+                 {"id", m.id},
+                 {"schema", std::move(schema)},
+                 {"contract", m.contract},
+                 {"verdict", m.verdict},
+                 {"lineage", std::move(lineage)},
+                 {"split_rule", std::move(split)},
+                 {"files", std::move(files)},
+                 {"shards", m.shards}});
+}
+
+absl::StatusOr<Manifest> ParseManifest(std::string_view text,
+                                       std::string_view where) {
+  if (text.size() > kManifestBytesMax) {
+    return Damaged(where, "the manifest is too large",
+                   absl::StrCat(text.size(), " bytes"),
+                   absl::StrCat("at most ", kManifestBytesMax));
+  }
+  auto json = ParseJson(text);
+  if (!json.ok()) return Damaged(where, std::string(json.status().message()));
+  if (!json->is_object()) return Damaged(where, "not a JSON object");
+  PENSTOCK_RETURN_IF_ERROR(CheckVersion(*json, where));
+  PENSTOCK_ASSIGN_OR_RETURN(std::string digest, TakeDigest(*json, where));
+  PENSTOCK_RETURN_IF_ERROR(CheckDigest(*json, digest, text, where));
+  PENSTOCK_ASSIGN_OR_RETURN(Manifest manifest, FromJson(*json, where));
+  PENSTOCK_RETURN_IF_ERROR(CheckManifest(manifest, where));
+  if (!std::is_sorted(
+          manifest.files.begin(), manifest.files.end(),
+          [](const auto& a, const auto& b) { return a.path < b.path; })) {
+    return Damaged(where, "the file list is not sorted by path");
+  }
+  return manifest;
+}
+
+}  // namespace penstock::dataset

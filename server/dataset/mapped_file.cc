@@ -1,0 +1,99 @@
+#include "server/dataset/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status/status.h"
+
+namespace penstock::dataset {
+namespace {
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Size of a regular file.
+absl::StatusOr<std::uint64_t> SizeOf(const Fd& fd, const std::string& path) {
+  struct stat st {};
+  if (fd.get() < 0 || ::fstat(fd.get(), &st) != 0) {
+    return ErrnoError(errno, path);
+  }
+  if (!S_ISREG(st.st_mode)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": not a regular file"));
+  }
+  return static_cast<std::uint64_t>(st.st_size);
+}
+
+int OpenRead(const std::string& path) {
+  // NONBLOCK: a FIFO under the name must not hang the open.
+  return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+}  // namespace
+
+absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
+  Fd fd(OpenRead(path));
+  PENSTOCK_ASSIGN_OR_RETURN(std::uint64_t size, SizeOf(fd, path));
+  MappedFile file;
+  if (size == 0) return file;
+  void* p = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (p == MAP_FAILED) return ErrnoError(errno, "mmap of " + path);
+  file.data_ = static_cast<const std::uint8_t*>(p);
+  file.size_ = size;
+  return file;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::uint8_t*>(data_), size_);
+}
+
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
+                                          std::uint64_t bytes_max) {
+  Fd fd(OpenRead(path));
+  PENSTOCK_ASSIGN_OR_RETURN(std::uint64_t size, SizeOf(fd, path));
+  if (size > bytes_max) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        path, ": ", size, " bytes, expected at most ", bytes_max));
+  }
+  std::string text(size, '\0');
+  std::size_t at = 0;
+  while (at < size) {
+    const ssize_t n = ::pread(fd.get(), text.data() + at, size - at,
+                              static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoError(errno, path);
+    if (n == 0) break;  // cut while we read; the parser will say so
+    at += static_cast<std::size_t>(n);
+  }
+  text.resize(at);
+  return text;
+}
+
+}  // namespace penstock::dataset
