@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   penstock::cli::CommandContext context;
   penstock::cli::AddImportCommand(app, context);
   penstock::cli::AddVerifyCommand(app, context);
+  penstock::cli::AddInspectCommand(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
