@@ -1,0 +1,128 @@
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "client/capi/feed.h"
+
+namespace penstock::capi {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kFeedBytesMax = 4 << 20;
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string DefaultAddress() {
+  if (std::string server = Environment("PENSTOCK_SERVER"); !server.empty()) {
+    return server;
+  }
+  if (::geteuid() != 0) {
+    if (std::string run = Environment("XDG_RUNTIME_DIR"); !run.empty()) {
+      return run + "/penstock";
+    }
+  }
+  return "/run/penstock";
+}
+
+// The launcher's id of the run with its restart count, so that a restart is a
+// new incarnation and all ranks of one run have the same.
+std::string LauncherIncarnation() {
+  if (std::string id = Environment("PENSTOCK_INCARNATION"); !id.empty()) {
+    return id;
+  }
+  if (std::string id = Environment("TORCHELASTIC_RUN_ID"); !id.empty()) {
+    return id + "-" + Environment("TORCHELASTIC_RESTART_COUNT");
+  }
+  if (std::string id = Environment("SLURM_JOB_ID"); !id.empty()) {
+    return "slurm-" + id + "-" + Environment("SLURM_RESTART_COUNT");
+  }
+  return "";
+}
+
+std::string MadeUpIncarnation() {
+  std::uint64_t random = 0;
+  std::ifstream in("/dev/urandom", std::ios::binary);
+  in.read(reinterpret_cast<char*>(&random), sizeof(random));
+  return "single-" + std::to_string(random);
+}
+
+Result ReadFeed(const std::string& path, Options* out) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  std::ifstream in(absolute, std::ios::binary);
+  if (!in) {
+    return Fail(PS_INVALID, path + ": the feed cannot be read: " +
+                                std::strerror(errno) +
+                                "\n  do        correct the path of the feed");
+  }
+  std::stringstream text;
+  text << in.rdbuf();
+  out->feed_text = text.str();
+  if (out->feed_text.size() > kFeedBytesMax) {
+    return Fail(PS_INVALID, path + ": the feed is larger than 4 MiB");
+  }
+  out->feed_path = path;
+  out->feed_dir = absolute.parent_path().string();
+  return {};
+}
+
+}  // namespace
+
+Result ReadOptions(const ps_attach_options& in, Options* out) {
+  if (in.struct_bytes != sizeof(ps_attach_options)) {
+    return Fail(PS_INVALID,
+                "ps_attach: struct_bytes is not sizeof(ps_attach_options): the "
+                "program was built for another version of the client");
+  }
+  auto text = [](const char* t) { return t == nullptr ? std::string() : t; };
+  if (in.feed == nullptr || in.feed[0] == '\0') {
+    return Fail(PS_INVALID, "ps_attach: the feed must be given");
+  }
+  if (in.resume == nullptr || in.resume[0] == '\0') {
+    return Fail(PS_INVALID,
+                "ps_attach: resume must be given\n  expected  \"new\", "
+                "\"step:K\", or the value of state_dict()\n  do        give the "
+                "state_dict that the trainer saved; \"new\" only for a job that "
+                "never ran");
+  }
+  out->address = text(in.address).empty() ? DefaultAddress() : text(in.address);
+  while (out->address.size() > 1 && out->address.back() == '/') {
+    out->address.pop_back();
+  }
+  out->job = text(in.job);
+  out->resume = text(in.resume);
+  out->incarnation = text(in.incarnation);
+  out->data_rank = in.data_rank;
+  out->data_world = in.data_world == 0 ? 1 : in.data_world;
+  if (out->data_rank >= out->data_world) {
+    return Fail(PS_INVALID, "ps_attach: no such data rank\n  found     rank " +
+                                std::to_string(in.data_rank) + " of " +
+                                std::to_string(out->data_world) +
+                                "\n  expected  0 to " +
+                                std::to_string(out->data_world - 1));
+  }
+  out->ack_leader = in.ack_leader != 0;
+  out->explicit_ack = in.explicit_ack != 0;
+  out->takeover = in.takeover != 0;
+  if (in.deadline_ms != 0) out->deadline_ms = in.deadline_ms;
+  if (in.first_deadline_ms != 0) out->first_deadline_ms = in.first_deadline_ms;
+  if (out->incarnation.empty()) out->incarnation = LauncherIncarnation();
+  if (out->incarnation.empty()) {
+    if (out->data_world > 1) {
+      return Fail(PS_INVALID,
+                  "ps_attach: the incarnation must be given when there is more "
+                  "than one rank and no launcher says it\n  do        give the "
+                  "same id to all ranks of a run, another one to each restart");
+    }
+    out->incarnation = MadeUpIncarnation();
+  }
+  return ReadFeed(in.feed, out);
+}
+
+}  // namespace penstock::capi

@@ -1,0 +1,334 @@
+// libpenstock_grpc.so: the only part of the client that knows gRPC.
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/session/session_api.h"
+#include "penstock/v1/delivery.grpc.pb.h"
+
+namespace {
+
+namespace v1 = penstock::v1;
+
+constexpr int kMessageBytesMax = 16 << 20;
+constexpr auto kControlTimeout = std::chrono::seconds(10);
+
+void SetError(psg_error* error, int code, const std::string& text) {
+  if (error == nullptr) return;
+  error->code = code;
+  std::snprintf(error->text, sizeof(error->text), "%s", text.c_str());
+}
+
+int Answer(const grpc::Status& status, psg_error* error) {
+  if (status.ok()) return 0;
+  SetError(error, status.error_code(), status.error_message());
+  return -1;
+}
+
+std::string Lines(const google::protobuf::RepeatedPtrField<std::string>& in) {
+  std::string out;
+  for (const auto& line : in) {
+    if (!out.empty()) out += '\n';
+    out += line;
+  }
+  return out;
+}
+
+const char* OrEmpty(const char* text) { return text == nullptr ? "" : text; }
+
+}  // namespace
+
+struct psg_batch {
+  v1::Batch message;
+  std::vector<const char*> ids, digests;
+};
+
+struct psg_session {
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::Delivery::Stub> stub;
+  v1::AttachReply attached;
+  std::string notes;
+  std::vector<psg_tensor> tensors;
+  std::mutex mutex;
+  std::set<grpc::ClientContext*> running;  // under mutex
+  bool cancelled = false;                  // under mutex
+  std::unique_ptr<grpc::ClientContext> hold_context;
+  std::thread hold;
+
+  // A call's context for as long as it runs, so that cancel() reaches it.
+  class Call {
+   public:
+    Call(psg_session& s, std::chrono::milliseconds timeout) : s_(s) {
+      context_.set_deadline(std::chrono::system_clock::now() + timeout);
+      std::lock_guard lock(s_.mutex);
+      refused_ = s_.cancelled;
+      s_.running.insert(&context_);
+    }
+    ~Call() {
+      std::lock_guard lock(s_.mutex);
+      s_.running.erase(&context_);
+    }
+    bool refused() const { return refused_; }
+    grpc::ClientContext* context() { return &context_; }
+
+   private:
+    psg_session& s_;
+    grpc::ClientContext context_;
+    bool refused_ = false;
+  };
+};
+
+namespace {
+
+int Cancelled(psg_error* error) {
+  SetError(error, grpc::StatusCode::CANCELLED, "aborted");
+  return -1;
+}
+
+psg_session* Open(const char* target) {
+  grpc::ChannelArguments args;
+  args.SetMaxReceiveMessageSize(kMessageBytesMax);
+  // A daemon that comes back is found at once, not after a long back-off, and
+  // an old connection to a socket of the same path is never taken again.
+  args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+  args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  auto* s = new psg_session;
+  s->channel = grpc::CreateCustomChannel(
+      target, grpc::InsecureChannelCredentials(), args);
+  s->stub = v1::Delivery::NewStub(s->channel);
+  return s;
+}
+
+void FillTensors(psg_session& s) {
+  s.tensors.clear();
+  for (const auto& t : s.attached.tensors()) {
+    psg_tensor out{};
+    out.name = t.name().c_str();
+    out.dtype = t.dtype().c_str();
+    out.dims = static_cast<std::uint32_t>(std::min({t.shape_size(),
+                                                    t.strides_size(), 8}));
+    for (std::uint32_t d = 0; d < out.dims; ++d) {
+      out.shape[d] = t.shape(static_cast<int>(d));
+      out.strides[d] = t.strides(static_cast<int>(d));
+    }
+    out.offset = t.offset();
+    s.tensors.push_back(out);
+  }
+}
+
+int Attach(psg_session* s, const psg_attach_in* in, psg_attach_out* out,
+           psg_error* error) {
+  psg_session::Call call(*s, std::chrono::milliseconds(in->timeout_ms));
+  if (call.refused()) return Cancelled(error);
+  v1::AttachRequest request;
+  request.set_session(OrEmpty(in->session));
+  request.set_job(OrEmpty(in->job));
+  request.set_feed(OrEmpty(in->feed));
+  request.set_feed_where(OrEmpty(in->feed_where));
+  request.set_feed_dir(OrEmpty(in->feed_dir));
+  request.set_incarnation(OrEmpty(in->incarnation));
+  request.set_resume(OrEmpty(in->resume));
+  request.set_peer(OrEmpty(in->peer));
+  request.set_data_rank(in->data_rank);
+  request.set_data_world(in->data_world);
+  request.set_ack_leader(in->ack_leader != 0);
+  request.set_ack_mode(in->explicit_ack ? v1::ACK_MODE_EXPLICIT
+                                        : v1::ACK_MODE_ON_NEXT);
+  request.set_takeover(in->takeover != 0);
+  if (in->has_position) request.set_position(in->position);
+  const grpc::Status status =
+      s->stub->Attach(call.context(), request, &s->attached);
+  if (!status.ok()) return Answer(status, error);
+  s->notes = Lines(s->attached.notes());
+  FillTensors(*s);
+  const auto& a = s->attached;
+  *out = {a.session().c_str(),
+          a.job().c_str(),
+          a.order_digest().c_str(),
+          a.content_digest().c_str(),
+          a.selection_digest().c_str(),
+          a.cursor_head().c_str(),
+          s->notes.c_str(),
+          a.generation(),
+          a.start_step(),
+          a.total_steps(),
+          a.batch_bytes(),
+          a.microbatches(),
+          a.global_batch(),
+          a.arena(),
+          a.arena_bytes(),
+          s->tensors.data(),
+          static_cast<std::uint32_t>(s->tensors.size())};
+  if (OrEmpty(in->session)[0] == '\0' && !s->hold.joinable()) {
+    // A remote rank: its open stream tells the daemon that it lives.
+    s->hold_context = std::make_unique<grpc::ClientContext>();
+    v1::HoldRequest hold;
+    hold.set_session(a.session());
+    auto stream = s->stub->Hold(s->hold_context.get(), hold);
+    s->hold = std::thread([stream = std::move(stream)] {
+      v1::HoldReply reply;
+      while (stream->Read(&reply)) {
+      }
+      stream->Finish();
+    });
+  }
+  return 0;
+}
+
+void FillSlot(const psg_slot& in, v1::SlotRef* out) {
+  out->set_arena(in.arena);
+  out->set_offset(in.offset);
+  out->set_generation(in.generation);
+}
+
+int Next(psg_session* s, std::uint64_t step, std::uint64_t timeout_ms,
+         const psg_slot* release, std::size_t releases, psg_batch** batch,
+         psg_error* error) {
+  // The daemon answers at timeout_ms and names who is waited for; the call
+  // itself gets a little longer, for a daemon that does not answer at all.
+  psg_session::Call call(*s, std::chrono::milliseconds(timeout_ms + 2000));
+  if (call.refused()) return Cancelled(error);
+  v1::NextRequest request;
+  request.set_session(s->attached.session());
+  request.set_step(step);
+  request.set_timeout_ms(timeout_ms);
+  for (std::size_t i = 0; i < releases; ++i) {
+    FillSlot(release[i], request.add_release());
+  }
+  v1::NextReply reply;
+  const grpc::Status status = s->stub->Next(call.context(), request, &reply);
+  if (!status.ok()) return Answer(status, error);
+  *batch = nullptr;
+  if (!reply.has_batch()) return 1;
+  auto* b = new psg_batch;
+  b->message.Swap(reply.mutable_batch());
+  for (const auto& id : b->message.sample_ids()) b->ids.push_back(id.c_str());
+  for (const auto& d : b->message.item_digests()) {
+    b->digests.push_back(d.c_str());
+  }
+  b->digests.resize(b->ids.size(), "");
+  *batch = b;
+  return 0;
+}
+
+void View(const psg_batch* b, psg_batch_view* v) {
+  const auto& m = b->message;
+  *v = {m.step(),
+        m.bytes(),
+        m.samples(),
+        m.global_samples(),
+        {m.slot().arena(), m.slot().offset(), m.slot().generation()},
+        b->ids.data(),
+        b->digests.data(),
+        static_cast<std::uint32_t>(b->ids.size()),
+        m.batch_digest().c_str(),
+        m.global_digest().c_str(),
+        m.times().plan(),
+        m.times().fetch(),
+        m.times().decode(),
+        m.times().assemble(),
+        m.times().total()};
+}
+
+void FreeBatch(psg_batch* b) { delete b; }
+
+int Release(psg_session* s, const psg_slot* slots, std::size_t count,
+            psg_error* error) {
+  psg_session::Call call(*s, kControlTimeout);
+  v1::ReleaseRequest request;
+  request.set_session(s->attached.session());
+  for (std::size_t i = 0; i < count; ++i) {
+    FillSlot(slots[i], request.add_release());
+  }
+  v1::ReleaseReply reply;
+  return Answer(s->stub->Release(call.context(), request, &reply), error);
+}
+
+int Ack(psg_session* s, std::uint64_t step, psg_error* error) {
+  psg_session::Call call(*s, kControlTimeout);
+  v1::AckRequest request;
+  request.set_session(s->attached.session());
+  request.set_step(step);
+  v1::AckReply reply;
+  return Answer(s->stub->Ack(call.context(), request, &reply), error);
+}
+
+int Checkpoint(psg_session* s, const char* name, std::uint64_t next_step,
+               psg_error* error) {
+  psg_session::Call call(*s, kControlTimeout);
+  v1::CheckpointRequest request;
+  request.set_session(s->attached.session());
+  request.set_name(name);
+  request.set_next_step(next_step);
+  v1::CheckpointReply reply;
+  return Answer(s->stub->Checkpoint(call.context(), request, &reply), error);
+}
+
+int Read(psg_session* s, psg_slot slot, void* into, std::uint64_t bytes,
+         std::uint64_t timeout_ms, psg_error* error) {
+  psg_session::Call call(*s, std::chrono::milliseconds(timeout_ms));
+  if (call.refused()) return Cancelled(error);
+  v1::ReadRequest request;
+  request.set_session(s->attached.session());
+  FillSlot(slot, request.mutable_slot());
+  auto stream = s->stub->Read(call.context(), request);
+  v1::ReadChunk chunk;
+  std::uint64_t at = 0;
+  while (stream->Read(&chunk)) {
+    if (chunk.data().size() > bytes - at) {
+      call.context()->TryCancel();
+      at = UINT64_MAX;
+      break;
+    }
+    std::memcpy(static_cast<char*>(into) + at, chunk.data().data(),
+                chunk.data().size());
+    at += chunk.data().size();
+  }
+  const grpc::Status status = stream->Finish();
+  if (at == bytes) return 0;
+  if (!status.ok() && at != UINT64_MAX) return Answer(status, error);
+  SetError(error, grpc::StatusCode::DATA_LOSS,
+           "the daemon sent another number of bytes than the batch has");
+  return -1;
+}
+
+int Detach(psg_session* s, psg_error* error) {
+  psg_session::Call call(*s, std::chrono::milliseconds(800));
+  v1::DetachRequest request;
+  request.set_session(s->attached.session());
+  v1::DetachReply reply;
+  return Answer(s->stub->Detach(call.context(), request, &reply), error);
+}
+
+void Cancel(psg_session* s) {
+  std::lock_guard lock(s->mutex);
+  s->cancelled = true;
+  for (auto* context : s->running) context->TryCancel();
+}
+
+void Close(psg_session* s) {
+  if (s->hold_context) s->hold_context->TryCancel();
+  if (s->hold.joinable()) s->hold.join();
+  delete s;
+}
+
+constexpr psg_api kApi = {Open,    Attach, Next,       View, FreeBatch, Release,
+                          Ack,     Checkpoint, Read,   Detach, Cancel,  Close};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const psg_api* psg_get_api(
+    int version) {
+  return version == PSG_API_VERSION ? &kApi : nullptr;
+}
