@@ -183,13 +183,18 @@ absl::StatusOr<Json> DescribeTrack(CaptureReader& reader, const Named& capture,
   return j;
 }
 
+// A text without an end lasts as long as its capture.
+std::string EndText(std::int64_t ns) {
+  return ns == INT64_MAX ? "the end" : absl::StrFormat("%.3f s", ns / 1e9);
+}
+
 void PrintTrack(const Json& j) {
   std::string text = absl::StrFormat(
-      "  %-10s %-7s %-16s %8d rows  %.3f s to %.3f s",
+      "  %-10s %-7s %-16s %8d rows  %.3f s to %s",
       j["track"].get<std::string>(), j["kind"].get<std::string>(),
       j["codec"].get<std::string>(), j["rows"].get<std::uint64_t>(),
       j["first_ns"].get<std::int64_t>() / 1e9,
-      j["end_ns"].get<std::int64_t>() / 1e9);
+      EndText(j["end_ns"].get<std::int64_t>()));
   if (j["kind"] == "video") {
     text += absl::StrFormat(
         "  %dx%d %s  %d keyframes", j["width"].get<int>(),

@@ -13,6 +13,7 @@ extern "C" {
 #include "absl/strings/str_format.h"
 #include "common/hash/hash.h"
 #include "common/status/status.h"
+#include "server/decode/av_log.h"
 #include "server/decode/ffmpeg_handles.h"
 
 namespace penstock::decode {
@@ -165,6 +166,7 @@ std::uint64_t HashPicture(const Picture& p) {
 
 absl::StatusOr<std::unique_ptr<VideoDecoder>> VideoDecoder::Create(
     const format::CodecParameters& parameters, int threads) {
+  TakeAvLog();
   if (!VideoCodecAllowed(parameters.codec)) {
     return MakeError(absl::StatusCode::kUnimplemented,
                      {.where = "video decoder",

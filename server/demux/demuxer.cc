@@ -15,12 +15,10 @@ extern "C" {
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
-#include <mutex>
 
 #include "absl/strings/str_format.h"
 #include "common/status/status.h"
+#include "server/decode/av_log.h"
 
 namespace penstock::demux {
 namespace {
@@ -29,28 +27,6 @@ constexpr char kAllowedFormats[] =
     "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,mpegts,mpeg";
 constexpr int kIoBufferBytes = 256 << 10;
 constexpr std::int64_t kProbeBytes = 16 << 20;
-constexpr std::size_t kComplaintsMax = 16;
-
-// What FFmpeg says on this thread while a demuxer works.
-thread_local std::vector<std::string>* tls_complaints = nullptr;
-
-void CollectLog(void*, int level, const char* format, std::va_list args) {
-  if (level > AV_LOG_ERROR || tls_complaints == nullptr) return;
-  char line[512];
-  std::vsnprintf(line, sizeof(line), format, args);
-  std::string text(line);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  if (!text.empty() && tls_complaints->size() < kComplaintsMax) {
-    tls_complaints->push_back(std::move(text));
-  }
-}
-
-class CollectScope {
- public:
-  explicit CollectScope(std::vector<std::string>& to) { tls_complaints = &to; }
-  ~CollectScope() { tls_complaints = nullptr; }
-};
-
 struct File {
   int fd = -1;
   ~File() {
@@ -169,7 +145,7 @@ class FfmpegDemuxer final : public Demuxer {
   explicit FfmpegDemuxer(std::string path) : path_(std::move(path)) {}
 
   absl::Status Init() {
-    CollectScope scope(complaints_);
+    decode::AvLogScope scope(complaints_);
     file_.fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
     if (file_.fd < 0) return ErrnoError(errno, path_, "check path and rights");
     io_.reset(avio_alloc_context(
@@ -204,7 +180,7 @@ class FfmpegDemuxer final : public Demuxer {
   std::vector<std::string> complaints() const override { return complaints_; }
 
   absl::StatusOr<bool> Next(Packet& out) override {
-    CollectScope scope(complaints_);
+    decode::AvLogScope scope(complaints_);
     for (;;) {
       av_packet_unref(packet_.get());
       const int rc = av_read_frame(context_.get(), packet_.get());
@@ -277,8 +253,6 @@ class FfmpegDemuxer final : public Demuxer {
 
 absl::StatusOr<std::unique_ptr<Demuxer>> Demuxer::Open(
     const std::string& path) {
-  static std::once_flag once;
-  std::call_once(once, [] { av_log_set_callback(CollectLog); });
   auto demuxer = std::make_unique<FfmpegDemuxer>(path);
   PENSTOCK_RETURN_IF_ERROR(demuxer->Init());
   return demuxer;
