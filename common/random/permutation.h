@@ -28,20 +28,21 @@ class Permutation {
   std::uint64_t At(std::uint64_t i) const {
     do {
       i = Forward(i);
-    } while (i >= n_) [[unlikely]];
+    } while (i >= n_);
     return i;
   }
   // The index that goes to `value`; value < size().
   std::uint64_t IndexOf(std::uint64_t value) const {
     do {
       value = Backward(value);
-    } while (value >= n_) [[unlikely]];
+    } while (value >= n_);
     return value;
   }
 
  private:
   // A value of [0, bound) from the other half.
-  std::uint64_t Round(int round, std::uint64_t half, std::uint64_t bound) const {
+  std::uint64_t Round(int round, std::uint64_t half,
+                      std::uint64_t bound) const {
     std::uint64_t x = (half + keys_[round]) * kMul1;
     x = (x ^ (x >> 32)) * kMul2;
     return MulHigh(x, bound);

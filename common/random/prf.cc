@@ -9,7 +9,8 @@ namespace {
 
 void PutU64(hash::Sha256& sha, std::uint64_t v) {
   std::array<std::uint8_t, 8> bytes;
-  for (int i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(v >> (8 * i));
+  for (int i = 0; i < 8; ++i)
+    bytes[i] = static_cast<std::uint8_t>(v >> (8 * i));
   sha.Update(hash::Bytes(bytes));
 }
 

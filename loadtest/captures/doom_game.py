@@ -3,6 +3,7 @@
 import math
 import os
 import random
+import struct
 
 import numpy as np
 import vizdoom as vzd
@@ -46,6 +47,18 @@ VARIABLES = [
 TICK_COLUMNS = ([("game_tic", "i64", "tic")] + [v[1:] for v in VARIABLES])
 ACTION_COLUMNS = ([(c, "i64", "bool") for _, _, c in HOLDS]
                   + [("turn", "f64", "degree"), ("next_weapon", "i64", "bool")])
+
+
+def freedoom_version(wad):
+    """The text of the FREEDOOM lump, which names the release."""
+    with open(wad, "rb") as f:
+        _, count, directory = struct.unpack("<4sii", f.read(12))
+        f.seek(directory)
+        for entry in struct.iter_unpack("<ii8s", f.read(16 * count)):
+            if entry[2].rstrip(b"\0") == b"FREEDOOM":
+                f.seek(entry[0])
+                return f.read(entry[1]).decode("ascii").strip()
+    raise RuntimeError(f"{wad} is not a Freedoom wad")
 
 
 def wrap(degrees):
@@ -314,7 +327,8 @@ def record(plan, folder):
         "inputs": inputs, "ticks": ticks, "actions": actions,
         "tick_columns": TICK_COLUMNS, "action_columns": ACTION_COLUMNS,
         "source": f"ViZDoom {version} (synchronous PLAYER mode, one frame per tic), "
-                  f"{plan['wad']} of its wheel, {plan['map']}, skill {plan['skill']}, "
+                  f"{plan['wad']} of its wheel (Freedoom "
+                  f"{freedoom_version(os.path.join(base, plan['wad']))}), {plan['map']}, skill {plan['skill']}, "
                   f"seed {plan['seed']}, {warm_up} tics played before frame 0; scripted bot of "
                   f"loadtest/captures/record.py; mouse: {DEGREES_PER_COUNT} degree a count",
         "pairing_note": "Frame i shows the state of ticks row i, which is the state before the "

@@ -12,12 +12,11 @@ import tempfile
 
 import capture_io
 
-FREEDOOM = ("Game data, art and sound: Freedoom, BSD-3-Clause (freedoom project, COPYING.txt and "
-            "CREDITS of its release). Engine: ViZDoom, MIT; ZDoom as built into it. "
-            "The recording: same terms as the Freedoom data shown in it (BSD-3-Clause).")
-SOLARWOLF = ("SolarWolf by Pete Shinners, code, art and sound LGPL-2.1; some graphics by Eero "
-             "Tamminen, GPL-2 (Debian copyright file of solarwolf 1.5+dfsg1). "
-             "The recording: distributed under GPL-2.")
+FREEDOOM = ("BSD-3-Clause, as the Freedoom data whose art and sound it shows, by the contributors "
+            "to the Freedoom project (text: LICENSE.freedoom beside the recordings). "
+            "Engine: ViZDoom, MIT, with ZDoom's own terms for its parts.")
+SOLARWOLF = ("GPL-2, as the strictest of what it shows: SolarWolf by Pete Shinners, LGPL-2.1, and "
+             "graphics by Eero Tamminen, GPL-2 (Debian's copyright file of solarwolf 1.5+dfsg1-6).")
 
 RECORDINGS = {
     "freedoom2-map01": dict(

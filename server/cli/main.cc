@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   penstock::cli::AddImportCommand(app, context);
   penstock::cli::AddVerifyCommand(app, context);
   penstock::cli::AddInspectCommand(app, context);
+  penstock::cli::AddPlanCommand(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

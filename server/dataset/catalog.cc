@@ -4,12 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -73,11 +72,11 @@ absl::StatusOr<std::string> CanonicalRow(const CaptureRecord& r) {
   for (const auto& [key, value] : r.conditions) {
     conditions.push_back({key, value});
   }
-  return Line(Json::array({"capture", r.ord, hash::Hex(r.id), r.title,
-                           r.session, r.player, r.licence, Real(r.duration_s),
-                           r.frames, r.width, r.height, Real(r.fps), r.damaged,
-                           conditions}),
-              r.source);
+  return Line(
+      Json::array({"capture", r.ord, hash::Hex(r.id), r.title, r.session,
+                   r.player, r.licence, Real(r.duration_s), r.frames, r.width,
+                   r.height, Real(r.fps), r.damaged, conditions}),
+      r.source);
 }
 
 absl::StatusOr<std::string> CanonicalRow(const TrackRecord& r) {
@@ -89,8 +88,8 @@ absl::StatusOr<std::string> CanonicalRow(const TrackRecord& r) {
 }
 
 absl::StatusOr<std::string> CanonicalRow(const SpanRecord& r) {
-  return Line(Json::array(
-      {"span", r.capture, r.track, r.kind, r.begin_ns, r.end_ns}),
+  return Line(
+      Json::array({"span", r.capture, r.track, r.kind, r.begin_ns, r.end_ns}),
       r.detector + r.version);
 }
 
@@ -122,8 +121,8 @@ absl::Status CatalogWriter::Impl::Prepare() {
     if (s.ok()) out = *std::move(s);
     return s.status();
   };
-  PENSTOCK_RETURN_IF_ERROR(make(
-      capture, "INSERT INTO captures VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)"));
+  PENSTOCK_RETURN_IF_ERROR(
+      make(capture, "INSERT INTO captures VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)"));
   PENSTOCK_RETURN_IF_ERROR(
       make(condition, "INSERT INTO conditions VALUES(?,?,?)"));
   PENSTOCK_RETURN_IF_ERROR(
@@ -162,7 +161,8 @@ absl::StatusOr<std::unique_ptr<CatalogWriter>> CatalogWriter::Create(
   PENSTOCK_ASSIGN_OR_RETURN(
       impl->db, OpenDb(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
                                  SQLITE_OPEN_NOMUTEX));
-  auto writer = std::unique_ptr<CatalogWriter>(new CatalogWriter(std::move(impl)));
+  auto writer =
+      std::unique_ptr<CatalogWriter>(new CatalogWriter(std::move(impl)));
   PENSTOCK_RETURN_IF_ERROR(Execute(writer->impl_->db.get(), kSchema));
   PENSTOCK_RETURN_IF_ERROR(writer->impl_->Prepare());
   return writer;
@@ -215,10 +215,11 @@ absl::Status CatalogWriter::AddTrack(const TrackRecord& r) {
 absl::Status CatalogWriter::AddSpan(const SpanRecord& r) {
   if (r.capture >= impl_->captures || r.track >= impl_->tracks ||
       r.begin_ns > r.end_ns) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "span ", r.kind, " of capture ", r.capture, ", track ", r.track, " [",
-        r.begin_ns, ", ", r.end_ns, "): no such track, or it ends before it "
-        "begins"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("span ", r.kind, " of capture ", r.capture, ", track ",
+                     r.track, " [", r.begin_ns, ", ", r.end_ns,
+                     "): no such track, or it ends before it "
+                     "begins"));
   }
   PENSTOCK_ASSIGN_OR_RETURN(std::string row, CanonicalRow(r));
   impl_->span->Bind(std::int64_t{r.capture}).Bind(std::int64_t{r.track});

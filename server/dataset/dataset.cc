@@ -89,8 +89,8 @@ absl::StatusOr<DbPtr> OpenCatalog(const std::string& path) {
 
 absl::Status NoRow(const std::string& dir, const char* kind, std::uint64_t row,
                    std::uint64_t count) {
-  return absl::OutOfRangeError(absl::StrCat(dir, ": no ", kind, " ", row,
-                                            ": the dataset has ", count));
+  return absl::OutOfRangeError(
+      absl::StrCat(dir, ": no ", kind, " ", row, ": the dataset has ", count));
 }
 
 }  // namespace
@@ -222,8 +222,7 @@ absl::StatusOr<std::uint32_t> Dataset::Impl::NamedTrack(
 absl::StatusOr<std::uint32_t> Dataset::Impl::FirstTrack(
     std::uint32_t capture, format::TrackKind kind) const {
   const format::CaptureRow& row = index.captures[capture];
-  const std::uint64_t end =
-      std::uint64_t{row.first_track} + row.track_count;
+  const std::uint64_t end = std::uint64_t{row.first_track} + row.track_count;
   for (std::uint64_t t = row.first_track; t < end && t < index.tracks.size();
        ++t) {
     if (index.tracks[t].kind == kind) return static_cast<std::uint32_t>(t);

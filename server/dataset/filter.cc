@@ -21,14 +21,22 @@ constexpr char kAfter[] = "\n) ORDER BY ord";
 
 // Pure functions only, equal on every build of SQLite. Sorted.
 constexpr std::array<std::string_view, 31> kFunctions = {
-    "->",          "->>",        "abs",         "char",
-    "coalesce",    "count",      "glob",        "hex",
-    "ifnull",      "iif",        "instr",       "json_array_length",
-    "json_extract", "json_group_object", "json_type", "length",
-    "like",        "lower",      "ltrim",       "max",
-    "min",         "nullif",     "replace",     "round",
-    "rtrim",       "sign",       "substr",      "sum",
-    "trim",        "typeof",     "upper"};
+    "->",           "->>",
+    "abs",          "char",
+    "coalesce",     "count",
+    "glob",         "hex",
+    "ifnull",       "iif",
+    "instr",        "json_array_length",
+    "json_extract", "json_group_object",
+    "json_type",    "length",
+    "like",         "lower",
+    "ltrim",        "max",
+    "min",          "nullif",
+    "replace",      "round",
+    "rtrim",        "sign",
+    "substr",       "sum",
+    "trim",         "typeof",
+    "upper"};
 static_assert(std::is_sorted(kFunctions.begin(), kFunctions.end()));
 
 constexpr int kProgressEvery = 1000;  // SQLite instructions
@@ -36,8 +44,8 @@ constexpr std::uint64_t kInstructions = 20'000'000;
 constexpr std::uint64_t kInstructionsPerCapture = 2'000;
 
 struct Guard {
-  std::string denied;         // what the authorizer refused first
-  std::uint64_t left = 0;     // progress calls
+  std::string denied;      // what the authorizer refused first
+  std::uint64_t left = 0;  // progress calls
 };
 
 bool MayRead(std::string_view table, std::string_view column) {
@@ -64,8 +72,8 @@ int Authorize(void* user, int action, const char* a, const char* b, const char*,
       return SQLITE_OK;
     case SQLITE_READ:
       if (MayRead(first, second)) return SQLITE_OK;
-      refused = absl::StrCat("column ", std::string(first), ".",
-                             std::string(second));
+      refused =
+          absl::StrCat("column ", std::string(first), ".", std::string(second));
       break;
     case SQLITE_FUNCTION:
       if (Known(second)) return SQLITE_OK;
@@ -152,8 +160,8 @@ absl::Status Refused(absl::StatusCode code, std::string_view filter,
 }
 
 // Names the reason of a failed prepare or step.
-absl::Status Explain(const absl::Status& status, std::string_view filter,
-                     const Guard& guard) {
+absl::Status Explain(sqlite3* db, const absl::Status& status,
+                     std::string_view filter, const Guard& guard) {
   if (!guard.denied.empty()) {
     return Refused(absl::StatusCode::kInvalidArgument, filter,
                    guard.denied + " is not allowed in a filter");
@@ -162,12 +170,7 @@ absl::Status Explain(const absl::Status& status, std::string_view filter,
     return Refused(status.code(), filter,
                    "the filter needs more work or memory than its limit");
   }
-  // SQLite's words follow the query's text.
-  std::string words(status.message());
-  if (auto colon = words.rfind(": "); colon != std::string::npos) {
-    words.erase(0, colon + 2);
-  }
-  return Refused(status.code(), filter, words);
+  return Refused(status.code(), filter, sqlite3_errmsg(db));
 }
 
 absl::StatusOr<std::vector<std::uint32_t>> Run(sqlite3* db,
@@ -188,11 +191,12 @@ absl::StatusOr<std::vector<std::uint32_t>> SelectCaptures(
   if (std::string why = WhyNotExpression(filter); !why.empty()) {
     return Refused(absl::StatusCode::kInvalidArgument, filter, why);
   }
-  Guard guard{.left = (kInstructions + kInstructionsPerCapture * capture_count) /
-                      kProgressEvery};
+  Guard guard{.left =
+                  (kInstructions + kInstructionsPerCapture * capture_count) /
+                  kProgressEvery};
   Guarded guarded(db, &guard);
   auto out = Run(db, absl::StrCat(kBefore, std::string(filter), kAfter));
-  if (!out.ok()) return Explain(out.status(), filter, guard);
+  if (!out.ok()) return Explain(db, out.status(), filter, guard);
   return out;
 }
 

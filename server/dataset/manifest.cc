@@ -1,10 +1,9 @@
 #include "server/dataset/manifest.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "common/hash/hash.h"
@@ -73,16 +72,16 @@ absl::Status CheckFiles(const Manifest& m, std::string_view where) {
                      "64 lower-case hex digits");
     }
     if (f.path == kManifestFile || !seen.insert(f.path).second) {
-      return Damaged(where, absl::StrCat("file ", f.path,
-                                         " must not be listed (again)"));
+      return Damaged(
+          where, absl::StrCat("file ", f.path, " must not be listed (again)"));
     }
   }
   for (const std::string& shard : m.shards) {
     if (seen.contains(shard)) continue;
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     {.where = std::string(where),
-                      .what = absl::StrCat("shard ", shard,
-                                           " is not in the file list")});
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = std::string(where),
+         .what = absl::StrCat("shard ", shard, " is not in the file list")});
   }
   return absl::OkStatus();
 }
@@ -225,15 +224,17 @@ absl::Status CheckRelativePath(std::string_view path, std::string_view where) {
     good = !part.empty() && part != "." && part != "..";
     at = end + 1;
   }
-  for (unsigned char c : path) good = good && c >= 0x20 && c != 0x7F && c != '\\';
+  for (unsigned char c : path)
+    good = good && c >= 0x20 && c != 0x7F && c != '\\';
   if (good) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   {.where = std::string(where),
-                    .what = "a listed path leaves the dataset or is malformed",
-                    .found = std::string(path.substr(0, 200)),
-                    .expected = "a relative path without empty, \".\" or \"..\" "
-                                "parts",
-                    .action = "do not use this dataset; ask where it came from"});
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      {.where = std::string(where),
+       .what = "a listed path leaves the dataset or is malformed",
+       .found = std::string(path.substr(0, 200)),
+       .expected = "a relative path without empty, \".\" or \"..\" "
+                   "parts",
+       .action = "do not use this dataset; ask where it came from"});
 }
 
 absl::StatusOr<std::string> EncodeManifest(Manifest m) {

@@ -28,14 +28,15 @@ struct ManifestFile {
 
 // manifest.json as values. JSON texts are kept as JSON inside the manifest.
 struct Manifest {
-  std::string id;                    // dataset id, 64 hex digits
-  std::string schema = "{}";         // JSON text; EncodeManifest makes it canonical
-  std::string contract;              // name of the contract asked for, or empty
+  std::string id;             // dataset id, 64 hex digits
+  std::string schema = "{}";  // JSON text; EncodeManifest makes it canonical
+  std::string contract;       // name of the contract asked for, or empty
   std::string verdict = "uncertified";
-  std::string lineage = "{}";        // JSON text: parents, tool, parameters, sources
-  std::string split_rule = "null";   // JSON text: salt, group key, cut points
-  std::vector<ManifestFile> files;   // every file but manifest.json; sorted by path
-  std::vector<std::string> shards;   // paths in shard order; each is in `files`
+  std::string lineage = "{}";  // JSON text: parents, tool, parameters, sources
+  std::string split_rule = "null";  // JSON text: salt, group key, cut points
+  std::vector<ManifestFile>
+      files;  // every file but manifest.json; sorted by path
+  std::vector<std::string> shards;  // paths in shard order; each is in `files`
 
   // The entry of `files` with this path, or null. O(log files).
   const ManifestFile* Find(std::string_view path) const;
@@ -58,7 +59,8 @@ absl::StatusOr<std::string> EncodeManifest(Manifest manifest);
 // EncodeManifest writes for their values, so that any flipped bit is found.
 // `where` is the path for messages.
 //
-// kDataLoss:           not JSON, digest differs, not the canonical bytes, larger
+// kDataLoss:           not JSON, digest differs, not the canonical bytes,
+// larger
 //                      than kManifestBytesMax, a field of the wrong type
 // kFailedPrecondition: an unknown major version
 // kInvalidArgument:    a path that is absolute, has "..", or a shard that is

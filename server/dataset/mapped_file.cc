@@ -79,14 +79,14 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
   Fd fd(OpenRead(path));
   PENSTOCK_ASSIGN_OR_RETURN(std::uint64_t size, SizeOf(fd, path));
   if (size > bytes_max) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        path, ": ", size, " bytes, expected at most ", bytes_max));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, ": ", size, " bytes, expected at most ", bytes_max));
   }
   std::string text(size, '\0');
   std::size_t at = 0;
   while (at < size) {
-    const ssize_t n = ::pread(fd.get(), text.data() + at, size - at,
-                              static_cast<off_t>(at));
+    const ssize_t n =
+        ::pread(fd.get(), text.data() + at, size - at, static_cast<off_t>(at));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return ErrnoError(errno, path);
     if (n == 0) break;  // cut while we read; the parser will say so

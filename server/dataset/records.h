@@ -20,7 +20,7 @@ struct CaptureRecord {
   double duration_s = 0;
   std::uint64_t frames = 0;  // of the first video track
   std::uint32_t width = 0, height = 0;
-  double fps = 0;  // 0 unknown or variable
+  double fps = 0;             // 0 unknown or variable
   std::uint64_t damaged = 0;  // damaged frames
   // Sorted by key when written; a key once.
   std::vector<std::pair<std::string, std::string>> conditions;

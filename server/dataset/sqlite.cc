@@ -80,8 +80,8 @@ absl::StatusOr<DbPtr> OpenCatalogDb(const std::string& path) {
   sqlite3_limit(db.get(), SQLITE_LIMIT_SQL_LENGTH, 1 << 20);
   sqlite3_limit(db.get(), SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_limit(db.get(), SQLITE_LIMIT_EXPR_DEPTH, 200);
-  PENSTOCK_RETURN_IF_ERROR(Execute(
-      db.get(), "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0;"));
+  PENSTOCK_RETURN_IF_ERROR(
+      Execute(db.get(), "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0;"));
   return db;
 }
 
@@ -93,8 +93,8 @@ absl::Status Execute(sqlite3* db, const char* sql) {
 absl::StatusOr<Statement> Statement::Prepare(sqlite3* db,
                                              std::string_view sql) {
   sqlite3_stmt* raw = nullptr;
-  const int rc = sqlite3_prepare_v2(db, sql.data(),
-                                    static_cast<int>(sql.size()), &raw, nullptr);
+  const int rc = sqlite3_prepare_v2(
+      db, sql.data(), static_cast<int>(sql.size()), &raw, nullptr);
   if (rc != SQLITE_OK) return SqliteError(db, rc, sql.substr(0, 200));
   Statement out;
   out.statement_.reset(raw);
@@ -156,8 +156,9 @@ double Statement::Real(int column) const {
 std::string Statement::Text(int column) const {
   const auto* text = reinterpret_cast<const char*>(
       sqlite3_column_text(statement_.get(), column));
-  return text == nullptr ? "" : std::string(text, sqlite3_column_bytes(
-                                                      statement_.get(), column));
+  return text == nullptr ? ""
+                         : std::string(text, sqlite3_column_bytes(
+                                                 statement_.get(), column));
 }
 
 }  // namespace penstock::dataset

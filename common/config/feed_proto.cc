@@ -1,0 +1,157 @@
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/config/feed_file.h"
+#include "common/config/yaml_message.h"
+#include "common/status/status.h"
+#include "penstock/v1/feed.pb.h"
+
+namespace penstock::config {
+namespace {
+
+using plan::Fault;
+
+// Converts a message; faults are collected with the field they are in.
+class Converter {
+ public:
+  plan::FeedSpec Convert(const v1::Feed& f) {
+    plan::FeedSpec out;
+    out.name = f.name();
+    out.seed = Seed{f.seed()};
+    out.global_batch = f.global_batch();
+    out.microbatch = f.microbatch();
+    out.epochs = f.epochs();
+    if (f.order() == v1::ORDER_SEQUENTIAL) {
+      out.order = plan::OrderMode::kSequential;
+    }
+    for (int i = 0; i < f.sources_size(); ++i) {
+      out.sources.push_back(
+          ConvertSource(f.sources(i), absl::StrCat("sources[", i, "]")));
+    }
+    for (int i = 0; i < f.outputs_size(); ++i) {
+      out.outputs.push_back(
+          ConvertOutput(f.outputs(i), absl::StrCat("outputs[", i, "]")));
+    }
+    return out;
+  }
+
+  std::vector<Fault>& faults() { return faults_; }
+
+ private:
+  // A text field as a number; an empty text leaves `out` as it is.
+  template <typename T>
+  void Parse(absl::StatusOr<T> (*parse)(std::string_view),
+             const std::string& text, const std::string& field, T& out) {
+    if (text.empty()) return;
+    auto value = parse(text);
+    if (value.ok()) {
+      out = *value;
+    } else {
+      faults_.push_back(
+          {field, {.what = std::string(value.status().message())}});
+    }
+  }
+
+  plan::SourceSpec ConvertSource(const v1::Source& s,
+                                 const std::string& field) {
+    plan::SourceSpec out{.name = s.name(),
+                         .dataset = s.dataset(),
+                         .dataset_id = s.dataset_id(),
+                         .filter = s.filter()};
+    Parse(plan::ParseDecimal, s.weight(), field + ".weight", out.weight);
+    out.view = ConvertView(s.view(), field + ".view");
+    return out;
+  }
+
+  plan::ViewSpec ConvertView(const v1::View& v, const std::string& field) {
+    plan::ViewSpec out{
+        .track = v.track(), .frames = v.frames(), .hop = v.hop()};
+    Parse(plan::ParseFraction, v.fps(), field + ".fps", out.fps);
+    const std::uint64_t standard = v.fps().empty() ? 1 : 0;
+    out.stride = v.stride() == 0 ? standard : v.stride();
+    if (v.align() == v1::ALIGN_GOP) out.align = plan::Align::kGop;
+    if (v.pairing() == v1::PAIRING_FRAME_T_ACTION_T_MINUS_1) {
+      out.pairing = plan::Pairing::kFrameTActionTMinus1;
+    }
+    return out;
+  }
+
+  static plan::VideoOutput ConvertVideo(const v1::VideoOutput& v) {
+    plan::VideoOutput out{.width = v.width(), .height = v.height()};
+    if (v.layout() == v1::LAYOUT_THWC) out.layout = layout::PixelLayout::kThwc;
+    if (v.colour() == v1::COLOUR_GRAY) out.colour = layout::Colour::kGray;
+    if (v.resize() == v1::RESIZE_LETTERBOX) {
+      out.resize = layout::Resize::kLetterbox;
+    }
+    return out;
+  }
+
+  plan::OutputSpec ConvertOutput(const v1::Output& o,
+                                 const std::string& field) {
+    plan::OutputSpec out{.name = o.name(), .kind = plan::TimesOutput{}};
+    switch (o.kind_case()) {
+      case v1::Output::kVideo:
+        out.kind = ConvertVideo(o.video());
+        break;
+      case v1::Output::kKeys:
+        out.kind = plan::KeysOutput{
+            o.keys().track(), {o.keys().keys().begin(), o.keys().keys().end()}};
+        break;
+      case v1::Output::kMouse:
+        out.kind = plan::MouseOutput{o.mouse().track()};
+        break;
+      case v1::Output::kColumns:
+        out.kind = plan::ColumnsOutput{
+            o.columns().track(),
+            {o.columns().columns().begin(), o.columns().columns().end()}};
+        break;
+      case v1::Output::kTimes:
+        break;
+      case v1::Output::KIND_NOT_SET:
+        faults_.push_back({field,
+                           {.what = "the output does not say what it is",
+                            .expected = "one of video, keys, mouse, columns, "
+                                        "times"}});
+    }
+    return out;
+  }
+
+  std::vector<Fault> faults_;
+};
+
+absl::Status Report(const std::vector<Fault>& faults,
+                    const Positions& positions) {
+  std::vector<std::string> texts;
+  for (const Fault& f : faults) {
+    Problem p = f.problem;
+    p.where = absl::StrCat(positions.Where(f.field), ": ", f.field);
+    texts.emplace_back(
+        MakeError(absl::StatusCode::kInvalidArgument, p).message());
+  }
+  return absl::InvalidArgumentError(absl::StrJoin(texts, "\n"));
+}
+
+}  // namespace
+
+absl::StatusOr<plan::FeedSpec> ParseFeed(std::string_view text,
+                                         const std::string& file) {
+  v1::Feed message;
+  PENSTOCK_ASSIGN_OR_RETURN(Positions positions,
+                            ParseYaml(text, file, &message));
+  Converter converter;
+  plan::FeedSpec feed = converter.Convert(message);
+  std::vector<Fault> faults = std::move(converter.faults());
+  for (Fault& f : plan::CheckFeed(feed)) faults.push_back(std::move(f));
+  if (!faults.empty()) return Report(faults, positions);
+  plan::SortSources(feed);
+  return feed;
+}
+
+absl::StatusOr<plan::FeedSpec> LoadFeed(const std::string& path) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::string text, ReadYamlFile(path));
+  return ParseFeed(text, path);
+}
+
+}  // namespace penstock::config

@@ -1,0 +1,156 @@
+#include "common/plan/canonical.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/hash/hash.h"
+#include "common/plan/json_text.h"
+#include "common/plan/weights.h"
+
+namespace penstock::plan {
+namespace {
+
+constexpr char kNull[] = "null";
+
+const char* NameOf(Align a) { return a == Align::kGop ? "gop" : "none"; }
+const char* NameOf(Pairing p) {
+  return p == Pairing::kFrameTActionT ? "frame_t_action_t"
+                                      : "frame_t_action_t_minus_1";
+}
+const char* NameOf(OrderMode o) {
+  return o == OrderMode::kShuffle ? "shuffle" : "sequential";
+}
+const char* NameOf(layout::PixelLayout l) {
+  return l == layout::PixelLayout::kTchw ? "tchw" : "thwc";
+}
+const char* NameOf(layout::Colour c) {
+  return c == layout::Colour::kRgb ? "rgb" : "gray";
+}
+const char* NameOf(layout::Resize r) {
+  return r == layout::Resize::kBilinear ? "bilinear" : "letterbox";
+}
+
+// The hop in frames, or null where it follows from each track's rate.
+std::string Hop(const ViewSpec& v) {
+  if (v.hop != 0) return absl::StrCat(v.hop);
+  return v.stride == 0 ? kNull : absl::StrCat(v.frames * v.stride);
+}
+
+std::string ViewText(const ViewSpec& v) {
+  const bool fps = v.stride == 0;
+  return JsonObject()
+      .Text("track", v.track)
+      .Number("frames", v.frames)
+      .Json("stride", fps ? kNull : absl::StrCat(v.stride))
+      .Json("fps", fps ? JsonString(FormatFraction(v.fps)) : kNull)
+      .Json("hop", Hop(v))
+      .Text("align", NameOf(v.align))
+      .Render();
+}
+
+struct OutputFields {
+  JsonObject& json;
+  void operator()(const VideoOutput& v) const {
+    json.Text("kind", "video").Number("width", v.width);
+    json.Number("height", v.height).Text("layout", NameOf(v.layout));
+    json.Text("colour", NameOf(v.colour)).Text("resize", NameOf(v.resize));
+  }
+  void operator()(const KeysOutput& k) const {
+    json.Text("kind", "keys").Text("track", k.track);
+    json.Json("keys", JsonStrings(k.keys));
+  }
+  void operator()(const MouseOutput& m) const {
+    json.Text("kind", "mouse").Text("track", m.track);
+  }
+  void operator()(const ColumnsOutput& c) const {
+    json.Text("kind", "columns").Text("track", c.track);
+    json.Json("columns", JsonStrings(c.columns));
+  }
+  void operator()(const TimesOutput&) const { json.Text("kind", "times"); }
+};
+
+std::string OutputText(const OutputSpec& o) {
+  JsonObject json;
+  json.Text("name", o.name);
+  std::visit(OutputFields{json}, o.kind);
+  return json.Render();
+}
+
+Digest256 Digest(const char* domain, const std::string& text) {
+  return hash::Sha256Of(domain + text);
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> QuotasOf(const FeedSpec& feed) {
+  std::vector<Decimal> weights;
+  for (const SourceSpec& s : feed.sources) weights.push_back(s.weight);
+  return RoundWeights(weights).quotas;
+}
+
+std::string CanonicalOrder(const FeedSpec& feed) {
+  const auto quotas = QuotasOf(feed);
+  std::vector<std::string> sources;
+  for (std::size_t i = 0; i < feed.sources.size(); ++i) {
+    sources.push_back(JsonObject()
+                          .Text("name", feed.sources[i].name)
+                          .Number("quota", quotas[i])
+                          .Json("view", ViewText(feed.sources[i].view))
+                          .Render());
+  }
+  return JsonObject()
+      .Number("plan_version", kPlanVersion)
+      .Number("seed", feed.seed.value)
+      .Number("global_batch", feed.global_batch)
+      .Number("epochs", feed.epochs)
+      .Text("order", NameOf(feed.order))
+      .Json("sources", JsonList(sources))
+      .Render();
+}
+
+std::string CanonicalContent(const FeedSpec& feed) {
+  std::vector<std::string> sources, outputs;
+  for (const SourceSpec& s : feed.sources) {
+    sources.push_back(JsonObject()
+                          .Text("name", s.name)
+                          .Text("pairing", NameOf(s.view.pairing))
+                          .Render());
+  }
+  for (const OutputSpec& o : feed.outputs) outputs.push_back(OutputText(o));
+  return JsonObject()
+      .Number("transform_version", kTransformVersion)
+      .Json("outputs", JsonList(outputs))
+      .Json("sources", JsonList(sources))
+      .Render();
+}
+
+std::string CanonicalFeed(const FeedSpec& feed) {
+  std::vector<std::string> sources;
+  for (const SourceSpec& s : feed.sources) {
+    sources.push_back(JsonObject()
+                          .Text("name", s.name)
+                          .Text("dataset", s.dataset)
+                          .Text("dataset_id", s.dataset_id)
+                          .Text("filter", s.filter)
+                          .Text("weight", FormatDecimal(s.weight))
+                          .Render());
+  }
+  return JsonObject()
+      .Text("name", feed.name)
+      .Text("cut", "strided")
+      .Number("microbatch", feed.microbatch)
+      .Json("order", CanonicalOrder(feed))
+      .Json("content", CanonicalContent(feed))
+      .Json("sources", JsonList(sources))
+      .Render();
+}
+
+Digest256 OrderDigest(const FeedSpec& feed) {
+  return Digest("penstock.order.v1\n", CanonicalOrder(feed));
+}
+
+Digest256 ContentDigest(const FeedSpec& feed) {
+  return Digest("penstock.content.v1\n", CanonicalContent(feed));
+}
+
+}  // namespace penstock::plan

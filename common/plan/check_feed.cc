@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/plan/feed_spec.h"
+#include "common/plan/weights.h"
+
+namespace penstock::plan {
+namespace {
+
+// Collects faults under a field path.
+class Faults {
+ public:
+  void Add(std::string field, Problem problem) {
+    faults_.push_back({std::move(field), std::move(problem)});
+  }
+  void Range(const std::string& field, std::uint64_t v, std::uint64_t low,
+             std::uint64_t high) {
+    if (v >= low && v <= high) return;
+    Add(field, {.what = "out of range",
+                .found = absl::StrCat(v),
+                .expected = absl::StrCat(low, " to ", high)});
+  }
+  std::vector<Fault> Take() { return std::move(faults_); }
+
+ private:
+  std::vector<Fault> faults_;
+};
+
+std::string At(const char* list, std::size_t i) {
+  return absl::StrCat(list, "[", i, "]");
+}
+
+// Names are parts of sample ids, metrics and messages.
+bool GoodName(const std::string& name) {
+  auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+  };
+  return !name.empty() && name.size() <= 64 &&
+         std::all_of(name.begin(), name.end(), good);
+}
+
+void CheckName(const std::string& field, const std::string& name,
+               Faults& faults) {
+  if (GoodName(name)) return;
+  faults.Add(field, {.what = name.empty() ? "a name is missing" : "bad name",
+                     .found = name.substr(0, 80),
+                     .expected = "1 to 64 letters, digits, '_', '-' or '.'"});
+}
+
+void CheckTwice(const char* list, std::size_t i, const std::string& name,
+                std::map<std::string, std::size_t>& seen, Faults& faults) {
+  auto [it, fresh] = seen.emplace(name, i);
+  if (fresh || name.empty()) return;
+  faults.Add(
+      At(list, i) + ".name",
+      {.what = absl::StrCat("the name \"", name, "\" is taken by ",
+                            At(list, it->second)),
+       .action = "give each its own name: order and mixture are keyed by "
+                 "it"});
+}
+
+void CheckView(const std::string& field, const ViewSpec& v, Faults& faults) {
+  faults.Range(field + ".frames", v.frames, 1, kFramesMax);
+  faults.Range(field + ".hop", v.hop, 0, kHopMax);
+  const bool fps = v.fps.num != 0;
+  if (!fps) faults.Range(field + ".stride", v.stride, 1, kStrideMax);
+  if (fps && v.stride != 0) {
+    faults.Add(field + ".stride",
+               {.what = "stride and fps are both given",
+                .action = "keep one: stride counts frames of the track, fps "
+                          "derives it from the track's rate"});
+  }
+}
+
+bool GoodIdPrefix(const std::string& id) {
+  auto hex = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  };
+  return id.empty() || (id.size() >= 12 && id.size() <= 64 &&
+                        std::all_of(id.begin(), id.end(), hex));
+}
+
+void CheckSource(const FeedSpec& feed, std::size_t i, Faults& faults) {
+  const SourceSpec& s = feed.sources[i];
+  const std::string field = At("sources", i);
+  CheckName(field + ".name", s.name, faults);
+  if (s.dataset.empty()) {
+    faults.Add(field + ".dataset", {.what = "the source names no dataset"});
+  }
+  if (!GoodIdPrefix(s.dataset_id)) {
+    faults.Add(field + ".dataset_id",
+               {.what = "not a dataset id",
+                .found = s.dataset_id.substr(0, 80),
+                .expected = "12 to 64 lower-case hex digits"});
+  }
+  CheckView(field + ".view", s.view, faults);
+  const std::uint64_t first = feed.sources[0].view.frames;
+  if (s.view.frames != first) {
+    faults.Add(field + ".view.frames",
+               {.what = "samples of one batch need one length",
+                .found = absl::StrCat(s.view.frames, " frames"),
+                .expected = absl::StrCat(first, " frames, as in sources[0]")});
+  }
+}
+
+void CheckSources(const FeedSpec& feed, Faults& faults) {
+  if (feed.sources.empty() || feed.sources.size() > kSourcesMax) {
+    faults.Add("sources", {.what = "a feed needs sources",
+                           .found = absl::StrCat(feed.sources.size()),
+                           .expected = absl::StrCat("1 to ", kSourcesMax)});
+    return;
+  }
+  std::map<std::string, std::size_t> seen;
+  std::vector<Decimal> weights;
+  for (std::size_t i = 0; i < feed.sources.size(); ++i) {
+    CheckSource(feed, i, faults);
+    CheckTwice("sources", i, feed.sources[i].name, seen, faults);
+    weights.push_back(feed.sources[i].weight);
+  }
+  if (auto rounding = RoundWeights(weights); !rounding.ok()) {
+    const auto& f = rounding.fault;
+    faults.Add(
+        f.source < 0
+            ? "sources"
+            : At("sources", static_cast<std::size_t>(f.source)) + ".weight",
+        f.problem);
+  }
+}
+
+void CheckNames(const std::string& field, const std::vector<std::string>& names,
+                Faults& faults) {
+  std::set<std::string> seen;
+  if (names.empty() || names.size() > 4096) {
+    faults.Add(field, {.what = "the list is empty or too long",
+                       .found = absl::StrCat(names.size()),
+                       .expected = "1 to 4096"});
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!names[i].empty() && seen.insert(names[i]).second) continue;
+    faults.Add(absl::StrCat(field, "[", i, "]"),
+               {.what = names[i].empty() ? "empty name" : "listed twice",
+                .found = names[i].substr(0, 80)});
+  }
+}
+
+struct OutputCheck {
+  std::string field;
+  Faults& faults;
+  void operator()(const VideoOutput& v) const {
+    faults.Range(field + ".video.width", v.width, 1, kSideMax);
+    faults.Range(field + ".video.height", v.height, 1, kSideMax);
+  }
+  void operator()(const KeysOutput& k) const {
+    CheckNames(field + ".keys.keys", k.keys, faults);
+  }
+  void operator()(const ColumnsOutput& c) const {
+    CheckNames(field + ".columns.columns", c.columns, faults);
+  }
+  void operator()(const MouseOutput&) const {}
+  void operator()(const TimesOutput&) const {}
+};
+
+void CheckOutputs(const FeedSpec& feed, Faults& faults) {
+  if (feed.outputs.empty() || feed.outputs.size() > kOutputsMax) {
+    faults.Add("outputs", {.what = "a feed needs outputs: tensors to make",
+                           .found = absl::StrCat(feed.outputs.size()),
+                           .expected = absl::StrCat("1 to ", kOutputsMax)});
+  }
+  std::map<std::string, std::size_t> seen;
+  for (std::size_t i = 0; i < feed.outputs.size(); ++i) {
+    const std::string field = At("outputs", i);
+    CheckName(field + ".name", feed.outputs[i].name, faults);
+    CheckTwice("outputs", i, feed.outputs[i].name, seen, faults);
+    std::visit(OutputCheck{field, faults}, feed.outputs[i].kind);
+  }
+}
+
+}  // namespace
+
+std::vector<Fault> CheckFeed(const FeedSpec& feed) {
+  Faults faults;
+  CheckName("name", feed.name, faults);
+  faults.Range("global_batch", feed.global_batch, 1, kGlobalBatchMax);
+  faults.Range("epochs", feed.epochs, 0, kEpochsMax);
+  if (feed.microbatch != 0 && feed.global_batch % feed.microbatch != 0) {
+    faults.Add("microbatch",
+               {.what = "does not divide the global batch",
+                .found = absl::StrCat(feed.microbatch),
+                .expected = absl::StrCat("a divisor of ", feed.global_batch)});
+  }
+  CheckSources(feed, faults);
+  CheckOutputs(feed, faults);
+  return faults.Take();
+}
+
+absl::Status CheckFeedStatus(const FeedSpec& feed) {
+  std::vector<Fault> faults = CheckFeed(feed);
+  if (faults.empty()) return absl::OkStatus();
+  Problem problem = std::move(faults.front().problem);
+  problem.where = "feed, " + faults.front().field;
+  return MakeError(absl::StatusCode::kInvalidArgument, problem);
+}
+
+void SortSources(FeedSpec& feed) {
+  std::sort(feed.sources.begin(), feed.sources.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+}
+
+}  // namespace penstock::plan

@@ -1,0 +1,111 @@
+#ifndef PENSTOCK_COMMON_PLAN_FEED_SPEC_H_
+#define PENSTOCK_COMMON_PLAN_FEED_SPEC_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/layout/transform.h"
+#include "common/plan/decimal.h"
+#include "common/status/status.h"
+#include "common/types/ids.h"
+
+// A feed as values, defaults resolved; the meaning of the fields is in
+// proto/penstock/v1/feed.proto.
+namespace penstock::plan {
+
+inline constexpr int kPlanVersion = 1;
+inline constexpr int kTransformVersion = 1;
+
+enum class Align { kNone, kGop };
+enum class Pairing { kFrameTActionT, kFrameTActionTMinus1 };
+enum class OrderMode { kShuffle, kSequential };
+enum class CutMode { kStrided };
+
+struct ViewSpec {
+  std::string track;  // empty: the capture's first video track
+  std::uint64_t frames = 1;
+  std::uint64_t stride = 1;  // 0 when fps is given
+  Fraction fps;              // 0/1 when stride is given
+  std::uint64_t hop = 0;     // 0: frames * stride
+  Align align = Align::kNone;
+  Pairing pairing = Pairing::kFrameTActionT;
+};
+
+struct SourceSpec {
+  std::string name;
+  std::string dataset, dataset_id, filter;
+  Decimal weight = kOne;
+  ViewSpec view;
+};
+
+struct VideoOutput {
+  std::uint32_t width = 0, height = 0;
+  layout::PixelLayout layout = layout::PixelLayout::kTchw;
+  layout::Colour colour = layout::Colour::kRgb;
+  layout::Resize resize = layout::Resize::kBilinear;
+};
+struct KeysOutput {
+  std::string track;
+  std::vector<std::string> keys;
+};
+struct MouseOutput {
+  std::string track;
+};
+struct ColumnsOutput {
+  std::string track;
+  std::vector<std::string> columns;
+};
+struct TimesOutput {};
+
+struct OutputSpec {
+  std::string name;
+  std::variant<VideoOutput, KeysOutput, MouseOutput, ColumnsOutput, TimesOutput>
+      kind;
+};
+
+struct FeedSpec {
+  std::string name;
+  Seed seed;
+  std::uint64_t global_batch = 1;
+  std::uint64_t microbatch = 0;     // 0: the whole share of a rank
+  std::uint64_t epochs = 0;         // 0: never ends
+  std::vector<SourceSpec> sources;  // planned in the order of their names
+  OrderMode order = OrderMode::kShuffle;
+  CutMode cut = CutMode::kStrided;
+  std::vector<OutputSpec> outputs;
+};
+
+// Limits: far above any use, so that no arithmetic of the plan overflows.
+inline constexpr std::uint64_t kGlobalBatchMax = 1u << 24;
+inline constexpr std::uint64_t kFramesMax = 1u << 16;
+inline constexpr std::uint64_t kStrideMax = 1u << 20;
+inline constexpr std::uint64_t kHopMax = 1u << 31;
+inline constexpr std::uint64_t kEpochsMax = 1u << 30;
+inline constexpr std::uint64_t kStepMax = std::uint64_t{1} << 38;
+inline constexpr std::size_t kSourcesMax = 4096;
+inline constexpr std::size_t kOutputsMax = 64;
+inline constexpr std::uint32_t kSideMax = layout::kOutputSideMax;  // pixels
+
+// One thing that is wrong with a feed and the field it is in, as
+// "sources[1].view.frames".
+struct Fault {
+  std::string field;
+  Problem problem;
+};
+
+// Everything that is wrong with the values; empty when the feed may be planned.
+std::vector<Fault> CheckFeed(const FeedSpec& feed);
+
+// The first fault as kInvalidArgument, or OK.
+absl::Status CheckFeedStatus(const FeedSpec& feed);
+
+// Puts the sources in the order of their names: a source's index, the ties of
+// the mixture and the digests do not depend on the order in the file.
+void SortSources(FeedSpec& feed);
+
+}  // namespace penstock::plan
+
+#endif  // PENSTOCK_COMMON_PLAN_FEED_SPEC_H_

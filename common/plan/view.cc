@@ -1,0 +1,246 @@
+#include "common/plan/view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/hash/hash.h"
+#include "common/status/status.h"
+
+namespace penstock::plan {
+namespace {
+
+using format::CaptureIndexView;
+using format::GopRow;
+using format::RunRow;
+using format::TrackRow;
+
+__extension__ using Wide = unsigned __int128;
+
+constexpr std::uint64_t kGopsPerPiece = 64;
+
+bool Inside(std::uint64_t first, std::uint64_t count, std::size_t size) {
+  return first <= size && count <= size - first;
+}
+
+// A window may start here: the first frame that decoding from the GOP's entry
+// gives and the linear decode gives too.
+std::uint64_t EntryFrame(const GopRow& g) {
+  return g.first_frame + g.lead_count;
+}
+bool HasEntry(const GopRow& g) { return g.lead_count < g.frame_count; }
+
+// Frames from a window's first to its last, both counted.
+std::uint64_t SpanOf(std::uint64_t frames, std::uint64_t stride) {
+  return (frames - 1) * stride + 1;
+}
+
+}  // namespace
+
+// Adds captures one by one; keeps what the error for "nothing fits" needs.
+class View::Builder {
+ public:
+  Builder(View& view, const CaptureIndexView& index, std::string_view where)
+      : view_(view), index_(index), where_(where) {}
+
+  absl::Status Add(const SelectedCapture& selected) {
+    PENSTOCK_RETURN_IF_ERROR(CheckRows(selected));
+    const TrackRow& track = index_.tracks[selected.track];
+    PENSTOCK_ASSIGN_OR_RETURN(std::uint32_t stride, StrideOf(selected, track));
+    view_.slots_.push_back({selected, stride});
+    for (const RunRow& run : index_.RunsOf(track)) {
+      if (run.begin_frame > run.end_frame || run.end_frame > track.rows) {
+        return BadRow(selected, "a run outside the track's frames");
+      }
+      AddRun(track, run);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status NothingFits() const {
+    const std::uint64_t fits =
+        longest_ == 0 ? 0 : 1 + (longest_ - 1) / longest_stride_;
+    const ViewSpec& spec = view_.spec_;
+    const bool aligned = spec.align == Align::kGop && fits >= spec.frames;
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = where_,
+         .what = aligned
+                     ? "no run holds a window that starts on a verified "
+                       "entry"
+                     : "the view's window is longer than every run of every "
+                       "selected capture",
+         .found = absl::StrCat("longest run ", longest_, " frames"),
+         .expected = absl::StrCat(
+             "at least ", SpanOf(spec.frames, longest_stride_), " frames (",
+             spec.frames, " frames, stride ", longest_stride_, ")"),
+         .action = aligned ? "use align: none, or fewer frames"
+                           : absl::StrCat("use frames: ", fits,
+                                          " or fewer, or a smaller stride")});
+  }
+
+ private:
+  std::string NameOf(const SelectedCapture& s) const {
+    return absl::StrCat(where_, ", capture ",
+                        hash::Hex(index_.captures[s.capture].id).substr(0, 12));
+  }
+
+  absl::Status BadRow(const SelectedCapture& s, std::string what) const {
+    return MakeError(absl::StatusCode::kDataLoss,
+                     {.where = NameOf(s) + ", track row " +
+                               absl::StrCat(s.track) + " of captures.pidx",
+                      .what = std::move(what),
+                      .action = "run `penstock verify` on the dataset"});
+  }
+
+  absl::Status CheckRows(const SelectedCapture& s) const {
+    if (s.capture >= index_.captures.size() ||
+        s.track >= index_.tracks.size()) {
+      return absl::DataLossError(absl::StrCat(
+          where_, ": capture ", s.capture, " or track ", s.track,
+          " is not in captures.pidx; run `penstock verify` on the dataset"));
+    }
+    const TrackRow& t = index_.tracks[s.track];
+    if (t.capture != s.capture || t.kind != format::TrackKind::kVideo) {
+      return BadRow(s, "not a video track of the capture");
+    }
+    if (!Inside(t.first_run, t.run_count, index_.runs.size()) ||
+        !Inside(t.first_gop, t.gop_count, index_.gops.size())) {
+      return BadRow(s, "runs or GOPs outside their section");
+    }
+    if (t.rows > (std::uint64_t{1} << 40)) return BadRow(s, "too many frames");
+    return absl::OkStatus();
+  }
+
+  // Track frames from one frame of the window to the next.
+  absl::StatusOr<std::uint32_t> StrideOf(const SelectedCapture& s,
+                                         const TrackRow& t) const {
+    const ViewSpec& spec = view_.spec_;
+    if (spec.stride != 0) return static_cast<std::uint32_t>(spec.stride);
+    const bool constant = (t.flags & format::kTrackConstantRate) != 0 &&
+                          t.rate_num != 0 && t.rate_den != 0;
+    const Wide num = Wide{t.rate_num} * spec.fps.den;
+    const Wide den = Wide{t.rate_den} * spec.fps.num;
+    const bool whole = constant && num % den == 0 && num / den <= kStrideMax;
+    if (whole) return static_cast<std::uint32_t>(num / den);
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = NameOf(s),
+         .what = constant ? "the view's fps does not divide the track's rate"
+                          : "the view asks for fps, the track has no constant "
+                            "rate",
+         .found = constant
+                      ? absl::StrCat(t.rate_num, "/", t.rate_den, " frames/s")
+                      : "variable or unknown rate",
+         .expected = absl::StrCat("a whole multiple of ",
+                                  FormatFraction(spec.fps), " frames/s"),
+         .action = "use stride instead of fps, or leave the capture out by a "
+                   "filter"});
+  }
+
+  void AddRun(const TrackRow& track, const RunRow& run) {
+    const std::uint64_t length = run.end_frame - run.begin_frame;
+    if (length > longest_) {
+      longest_ = length;
+      longest_stride_ = view_.slots_.back().stride;
+    }
+    if (view_.spec_.align == Align::kGop) {
+      AddAligned(track, run);
+    } else {
+      AddPlain(run);
+    }
+  }
+
+  void AddPlain(const RunRow& run) {
+    const Slot& slot = view_.slots_.back();
+    const std::uint64_t length = run.end_frame - run.begin_frame;
+    const std::uint64_t span = SpanOf(view_.spec_.frames, slot.stride);
+    if (length < span) return;
+    StartPiece(run.begin_frame);
+    view_.size_ += 1 + (length - span) / view_.HopOf(slot);
+  }
+
+  // Entries are in frame order, so that those of a run lie together.
+  void AddAligned(const TrackRow& track, const RunRow& run) {
+    const Slot& slot = view_.slots_.back();
+    const std::uint64_t span = SpanOf(view_.spec_.frames, slot.stride);
+    const std::uint64_t hop = view_.HopOf(slot);
+    const auto gops = index_.GopsOf(track);
+    auto g = std::partition_point(gops.begin(), gops.end(), [&](auto& row) {
+      return EntryFrame(row) < run.begin_frame;
+    });
+    std::uint64_t next = run.begin_frame, piece_end = 0;
+    for (; g != gops.end() && EntryFrame(*g) + span <= run.end_frame; ++g) {
+      if (!HasEntry(*g) || EntryFrame(*g) < next) continue;
+      const auto row = static_cast<std::uint64_t>(&*g - index_.gops.data());
+      if (row >= piece_end) {
+        StartPiece(row);
+        piece_end = row + kGopsPerPiece;
+      }
+      ++view_.size_;
+      next = EntryFrame(*g) + hop;
+    }
+  }
+
+  void StartPiece(std::uint64_t start) {
+    view_.pieces_.push_back(
+        {view_.size_, start,
+         static_cast<std::uint32_t>(view_.slots_.size() - 1)});
+  }
+
+  View& view_;
+  const CaptureIndexView& index_;
+  const std::string where_;
+  std::uint64_t longest_ = 0;
+  std::uint64_t longest_stride_ = 1;
+};
+
+absl::StatusOr<View> View::Create(const ViewSpec& spec,
+                                  const CaptureIndexView& index,
+                                  std::span<const SelectedCapture> captures,
+                                  std::string_view where) {
+  if (captures.empty()) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     {.where = std::string(where),
+                      .what = "the source selects no capture",
+                      .action = "correct its filter, or remove the source"});
+  }
+  View view;
+  view.spec_ = spec;
+  view.gops_ = index.gops;
+  view.slots_.reserve(captures.size());
+  Builder builder(view, index, where);
+  for (const SelectedCapture& c : captures) {
+    PENSTOCK_RETURN_IF_ERROR(builder.Add(c));
+  }
+  if (view.size_ == 0) return builder.NothingFits();
+  return view;
+}
+
+Window View::At(std::uint64_t i) const {
+  auto piece = std::prev(std::upper_bound(
+      pieces_.begin(), pieces_.end(), i,
+      [](std::uint64_t at, const Piece& p) { return at < p.first; }));
+  const Slot& slot = slots_[piece->slot];
+  Window w{slot.selected.capture, slot.selected.track, 0, slot.stride};
+  std::uint64_t left = i - piece->first;
+  const std::uint64_t hop = HopOf(slot);
+  if (spec_.align == Align::kNone) {
+    w.start_frame = piece->start + left * hop;
+    return w;
+  }
+  // The same walk as in AddAligned, which counted `left` more windows here.
+  std::uint64_t row = piece->start;
+  while (left > 0) {
+    const std::uint64_t next = EntryFrame(gops_[row]) + hop;
+    do {
+      ++row;
+    } while (row + 1 < gops_.size() &&
+             (!HasEntry(gops_[row]) || EntryFrame(gops_[row]) < next));
+    --left;
+  }
+  w.start_frame = EntryFrame(gops_[row]);
+  return w;
+}
+
+}  // namespace penstock::plan

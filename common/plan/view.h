@@ -1,0 +1,85 @@
+#ifndef PENSTOCK_COMMON_PLAN_VIEW_H_
+#define PENSTOCK_COMMON_PLAN_VIEW_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/format/capture_index.h"
+#include "common/plan/feed_spec.h"
+
+namespace penstock::plan {
+
+// A capture that a source uses, and the video track its windows are made of.
+struct SelectedCapture {
+  std::uint32_t capture = 0;  // row of the capture section
+  std::uint32_t track = 0;    // row of the track section
+};
+
+// T frames of a track: start, start + stride, …
+struct Window {
+  std::uint32_t capture = 0, track = 0;
+  std::uint64_t start_frame = 0;
+  std::uint32_t stride = 1;
+  friend bool operator==(const Window&, const Window&) = default;
+};
+
+// The windows of a source's captures, numbered from 0 in capture order.
+//
+// Windows never leave a run. Without alignment they start every `hop` frames
+// from the run's first. With `align: gop` they start on verified entries (first
+// frame of a GOP behind its lead frames): the first in the run, then each time
+// the first that is at least `hop` frames after the one before.
+//
+// Threading: immutable, any thread. Ownership: copies what it needs of the
+//   index except, with `align: gop`, the GOP rows: the index outlives it.
+// Bounds: 24 bytes a run (a piece of 64 GOPs with `align: gop`), 12 a capture;
+//   nothing grows with the number of windows. At() is O(log runs), plus at most
+//   64 GOP rows.
+class View {
+ public:
+  // `where` names the source and dataset in messages. Captures are taken in the
+  // given order.
+  //
+  // kInvalidArgument:    a window is longer than every run (says what fits); a
+  //                      track without constant rate or a rate that fps does
+  //                      not divide; no captures
+  // kDataLoss:           rows of the index that point outside it
+  static absl::StatusOr<View> Create(const ViewSpec& spec,
+                                     const format::CaptureIndexView& index,
+                                     std::span<const SelectedCapture> captures,
+                                     std::string_view where);
+
+  std::uint64_t size() const { return size_; }
+  Window At(std::uint64_t i) const;  // i < size()
+
+ private:
+  // Windows [first, first of the next piece) of one run.
+  struct Piece {
+    std::uint64_t first;
+    std::uint64_t start;  // frame of its first window; aligned: its GOP's row
+    std::uint32_t slot;   // in captures_
+  };
+  struct Slot {
+    SelectedCapture selected;
+    std::uint32_t stride;
+  };
+  class Builder;
+
+  std::uint64_t HopOf(const Slot& slot) const {
+    return spec_.hop != 0 ? spec_.hop : spec_.frames * slot.stride;
+  }
+
+  ViewSpec spec_;
+  std::span<const format::GopRow> gops_;
+  std::vector<Slot> slots_;
+  std::vector<Piece> pieces_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace penstock::plan
+
+#endif  // PENSTOCK_COMMON_PLAN_VIEW_H_

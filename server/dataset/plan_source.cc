@@ -1,0 +1,153 @@
+#include "server/dataset/plan_source.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/config/feed_file.h"
+#include "common/config/yaml_message.h"
+#include "common/hash/hash.h"
+#include "common/plan/canonical.h"
+#include "common/status/status.h"
+
+namespace penstock::dataset {
+namespace {
+
+// Opens each folder once.
+using Opened = std::map<std::string, std::shared_ptr<const Dataset>>;
+
+std::string PathFrom(const std::string& dir, const std::string& path) {
+  return path.starts_with('/') || dir.empty() ? path : dir + "/" + path;
+}
+
+absl::StatusOr<std::shared_ptr<const Dataset>> OpenOnce(const std::string& path,
+                                                        Opened& opened) {
+  auto& slot = opened[path];
+  if (slot == nullptr) {
+    PENSTOCK_ASSIGN_OR_RETURN(slot, Dataset::Open(path));
+  }
+  return slot;
+}
+
+absl::Status CheckId(const Dataset& dataset, const std::string& prefix) {
+  if (dataset.id().starts_with(prefix)) return absl::OkStatus();
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition,
+      {.where = dataset.dir(),
+       .what = "a dataset of another id",
+       .found = dataset.id(),
+       .expected = prefix + " (dataset_id of the feed)",
+       .action =
+           "point the source to the dataset it was written for, or change "
+           "dataset_id: the data of every step changes with it"});
+}
+
+absl::StatusOr<OpenedSource> OpenSource(const plan::SourceSpec& spec,
+                                        const std::string& dir,
+                                        Opened& opened) {
+  OpenedSource s{.name = spec.name};
+  PENSTOCK_ASSIGN_OR_RETURN(s.dataset,
+                            OpenOnce(PathFrom(dir, spec.dataset), opened));
+  PENSTOCK_RETURN_IF_ERROR(CheckId(*s.dataset, spec.dataset_id));
+  PENSTOCK_ASSIGN_OR_RETURN(s.captures, s.dataset->Select(spec.filter));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      s.tracks, s.dataset->FindTracks(s.captures, format::TrackKind::kVideo,
+                                      spec.view.track));
+  s.selection = s.dataset->DigestOf(s.captures);
+  return s;
+}
+
+plan::SourceInput InputOf(const OpenedSource& s) {
+  plan::SourceInput input{.index = s.dataset->index()};
+  for (std::size_t i = 0; i < s.captures.size(); ++i) {
+    input.captures.push_back({s.captures[i], s.tracks[i]});
+  }
+  return input;
+}
+
+std::array<std::uint8_t, 8> Length(std::uint64_t n) {
+  std::array<std::uint8_t, 8> out;
+  for (int i = 0; i < 8; ++i) out[i] = static_cast<std::uint8_t>(n >> (8 * i));
+  return out;
+}
+
+Digest256 DigestOfAll(const std::vector<OpenedSource>& sources) {
+  hash::Sha256 sha;
+  sha.Update(std::string_view("penstock.selections.v1\n"));
+  sha.Update(Length(sources.size()));
+  for (const OpenedSource& s : sources) {
+    sha.Update(Length(s.name.size()));
+    sha.Update(s.name);
+    sha.Update(hash::Bytes(s.selection));
+  }
+  return sha.Finish();
+}
+
+// B-24: allowed, because each source has its own keyed order, but said.
+std::vector<std::string> SharedNotes(const std::vector<OpenedSource>& sources) {
+  std::vector<std::string> notes;
+  for (std::size_t a = 0; a < sources.size(); ++a) {
+    for (std::size_t b = a + 1; b < sources.size(); ++b) {
+      if (sources[a].dataset->id() != sources[b].dataset->id()) continue;
+      std::vector<std::uint32_t> both;
+      std::set_intersection(
+          sources[a].captures.begin(), sources[a].captures.end(),
+          sources[b].captures.begin(), sources[b].captures.end(),
+          std::back_inserter(both));
+      notes.push_back(absl::StrCat(
+          "sources \"", sources[a].name, "\" and \"", sources[b].name,
+          "\" read the same dataset ", sources[a].dataset->id().substr(0, 12),
+          "; ", both.size(),
+          " captures are in both, each source in its own "
+          "order"));
+    }
+  }
+  return notes;
+}
+
+}  // namespace
+
+std::string OpenedFeed::IdOf(const plan::Sample& sample) const {
+  const OpenedSource& s = sources[sample.source];
+  return plan::SampleId(sample, s.name,
+                        s.dataset->index().captures[sample.capture].id);
+}
+
+absl::StatusOr<OpenedFeed> OpenFeed(std::string_view text,
+                                    const std::string& where,
+                                    const std::string& dir) {
+  PENSTOCK_ASSIGN_OR_RETURN(plan::FeedSpec feed,
+                            config::ParseFeed(text, where));
+  OpenedFeed out;
+  Opened opened;
+  std::vector<plan::SourceInput> inputs;
+  for (const plan::SourceSpec& spec : feed.sources) {
+    auto source = OpenSource(spec, dir, opened);
+    if (!source.ok()) {
+      return Annotate(source.status(),
+                      absl::StrCat(where, ", source \"", spec.name, "\""));
+    }
+    inputs.push_back(InputOf(*source));
+    out.sources.push_back(*std::move(source));
+  }
+  out.order_digest = plan::OrderDigest(feed);
+  out.content_digest = plan::ContentDigest(feed);
+  out.selection_digest = DigestOfAll(out.sources);
+  auto planner = plan::Planner::Create(std::move(feed), std::move(inputs));
+  if (!planner.ok()) return Annotate(planner.status(), where);
+  out.planner = std::make_shared<const plan::Planner>(*std::move(planner));
+  out.notes = SharedNotes(out.sources);
+  return out;
+}
+
+absl::StatusOr<OpenedFeed> OpenFeedFile(const std::string& path) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::string text, config::ReadYamlFile(path));
+  const std::size_t slash = path.rfind('/');
+  return OpenFeed(text, path,
+                  slash == std::string::npos ? "" : path.substr(0, slash));
+}
+
+}  // namespace penstock::dataset

@@ -1,0 +1,60 @@
+#ifndef PENSTOCK_SERVER_DATASET_PLAN_SOURCE_H_
+#define PENSTOCK_SERVER_DATASET_PLAN_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/plan/planner.h"
+#include "server/dataset/dataset.h"
+
+namespace penstock::dataset {
+
+// A source of a feed with its dataset open and its captures selected.
+struct OpenedSource {
+  std::string name;
+  std::shared_ptr<const Dataset> dataset;  // shared by sources of one folder
+  std::vector<std::uint32_t> captures;     // selected, in ordinal order
+  std::vector<std::uint32_t> tracks;       // video track row of each
+  Digest256 selection{};                   // SelectionDigest of the captures
+};
+
+// A feed made ready to plan: what `penstock plan`, `penstock feed --local` and
+// the daemon start from. Opens no shard.
+//
+// Threading: immutable, any thread. The planner views the datasets' mappings,
+//   which live as long as this.
+struct OpenedFeed {
+  std::vector<OpenedSource> sources;  // in the order of the planner's feed
+  std::shared_ptr<const plan::Planner> planner;
+  Digest256 order_digest{}, content_digest{};
+  Digest256 selection_digest{};  // over name and selection of every source
+  std::vector<std::string>
+      notes;  // for people: a dataset used by two sources, …
+
+  const plan::FeedSpec& feed() const { return planner->feed(); }
+  // plan::SampleId with the names of this feed.
+  std::string IdOf(const plan::Sample& sample) const;
+};
+
+// `text` is the feed's YAML, `where` names it in messages, relative dataset
+// paths start at `dir`.
+//
+// kInvalidArgument:    the feed or a filter (with positions); a view that fits
+//                      no capture
+// kNotFound:           a dataset or track (says which)
+// kFailedPrecondition: a dataset of another id than the feed names
+// kDataLoss:           a damaged dataset
+absl::StatusOr<OpenedFeed> OpenFeed(std::string_view text,
+                                    const std::string& where,
+                                    const std::string& dir);
+
+// The same from a file; relative dataset paths start at its folder.
+absl::StatusOr<OpenedFeed> OpenFeedFile(const std::string& path);
+
+}  // namespace penstock::dataset
+
+#endif  // PENSTOCK_SERVER_DATASET_PLAN_SOURCE_H_

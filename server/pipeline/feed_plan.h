@@ -1,0 +1,69 @@
+#ifndef PENSTOCK_SERVER_PIPELINE_FEED_PLAN_H_
+#define PENSTOCK_SERVER_PIPELINE_FEED_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/layout/tensor.h"
+#include "common/layout/transform.h"
+#include "server/dataset/dataset.h"
+
+// What the pipeline needs to know of a feed: an open dataset per source, the
+// samples of any step, and the tensors to make of them. `server/dataset` makes
+// it from the feed file with the pure planner.
+namespace penstock::pipeline {
+
+enum class OutputKind { kVideo, kKeys, kMouse, kColumns, kTimes };
+
+// One tensor of the batch; README.md of the module gives shapes and meaning.
+struct OutputSpec {
+  std::string name;
+  OutputKind kind = OutputKind::kVideo;
+  std::string track;                    // events or table track; empty: first
+  std::uint32_t width = 0, height = 0;  // video
+  layout::PixelLayout layout = layout::PixelLayout::kTchw;
+  layout::Colour colour = layout::Colour::kRgb;
+  layout::Resize resize = layout::Resize::kBilinear;
+  std::vector<std::string> names;  // keys or columns
+};
+
+// One item of a global batch.
+struct SampleRef {
+  std::string id;
+  std::uint32_t source = 0;
+  std::uint32_t capture = 0;  // row in the source's dataset
+  std::uint32_t track = 0;    // row of its video track
+  std::uint64_t start_frame = 0;
+  std::uint32_t frames = 1, stride = 1;
+};
+
+struct SourceRef {
+  std::string name;
+  std::shared_ptr<const dataset::Dataset> dataset;
+  std::vector<std::uint32_t> captures;  // selected
+  std::vector<std::uint32_t> tracks;    // video track row of each
+  bool previous_interval = false;  // inputs of the interval before the frame
+};
+
+// Threading: const calls from any thread.
+class FeedPlan {
+ public:
+  virtual ~FeedPlan() = default;
+  virtual const std::vector<SourceRef>& sources() const = 0;
+  virtual const std::vector<OutputSpec>& outputs() const = 0;
+  virtual std::uint64_t global_batch() const = 0;
+  virtual std::uint64_t microbatch() const = 0;  // 0: the whole share
+  virtual std::uint32_t frames() const = 0;      // T of every sample
+  // 0: never ends.
+  virtual std::uint64_t total_steps() const = 0;
+  // The samples of one step in global order. kOutOfRange past the end
+  virtual absl::StatusOr<std::vector<SampleRef>> Step(
+      std::uint64_t step) const = 0;
+};
+
+}  // namespace penstock::pipeline
+
+#endif  // PENSTOCK_SERVER_PIPELINE_FEED_PLAN_H_

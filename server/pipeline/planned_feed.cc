@@ -1,0 +1,121 @@
+#include "server/pipeline/planned_feed.h"
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/hash/hash.h"
+#include "common/status/status.h"
+#include "server/dataset/plan_source.h"
+
+namespace penstock::pipeline {
+namespace {
+
+// The pipeline's flat form of an output.
+struct Flatten {
+  OutputSpec& out;
+  void operator()(const plan::VideoOutput& v) const {
+    out.kind = OutputKind::kVideo;
+    out.width = v.width;
+    out.height = v.height;
+    out.layout = v.layout;
+    out.colour = v.colour;
+    out.resize = v.resize;
+  }
+  void operator()(const plan::KeysOutput& k) const {
+    out.kind = OutputKind::kKeys;
+    out.track = k.track;
+    out.names = k.keys;
+  }
+  void operator()(const plan::MouseOutput& m) const {
+    out.kind = OutputKind::kMouse;
+    out.track = m.track;
+  }
+  void operator()(const plan::ColumnsOutput& c) const {
+    out.kind = OutputKind::kColumns;
+    out.track = c.track;
+    out.names = c.columns;
+  }
+  void operator()(const plan::TimesOutput&) const {
+    out.kind = OutputKind::kTimes;
+  }
+};
+
+class PlannedFeed : public FeedPlan {
+ public:
+  explicit PlannedFeed(dataset::OpenedFeed feed) : feed_(std::move(feed)) {
+    const plan::FeedSpec& spec = feed_.feed();
+    for (std::size_t i = 0; i < feed_.sources.size(); ++i) {
+      const dataset::OpenedSource& s = feed_.sources[i];
+      sources_.push_back(
+          {.name = s.name,
+           .dataset = s.dataset,
+           .captures = s.captures,
+           .tracks = s.tracks,
+           .previous_interval = spec.sources[i].view.pairing ==
+                                plan::Pairing::kFrameTActionTMinus1});
+    }
+    for (const plan::OutputSpec& o : spec.outputs) {
+      OutputSpec& flat = outputs_.emplace_back();
+      flat.name = o.name;
+      std::visit(Flatten{flat}, o.kind);
+    }
+  }
+
+  const std::vector<SourceRef>& sources() const override { return sources_; }
+  const std::vector<OutputSpec>& outputs() const override { return outputs_; }
+  std::uint64_t global_batch() const override {
+    return feed_.feed().global_batch;
+  }
+  std::uint64_t microbatch() const override { return feed_.feed().microbatch; }
+  std::uint32_t frames() const override {
+    return static_cast<std::uint32_t>(feed_.feed().sources[0].view.frames);
+  }
+  std::uint64_t total_steps() const override {
+    return feed_.planner->TotalSteps().value_or(0);
+  }
+
+  absl::StatusOr<std::vector<SampleRef>> Step(
+      std::uint64_t step) const override {
+    PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
+                              feed_.planner->PlanStep({step}));
+    std::vector<SampleRef> out;
+    out.reserve(batch.samples.size());
+    for (const plan::Sample& s : batch.samples) {
+      out.push_back({.id = feed_.IdOf(s),
+                     .source = s.source,
+                     .capture = s.capture,
+                     .track = s.track,
+                     .start_frame = s.start_frame,
+                     .frames = s.frames,
+                     .stride = s.stride});
+    }
+    return out;
+  }
+
+ private:
+  const dataset::OpenedFeed feed_;
+  std::vector<SourceRef> sources_;
+  std::vector<OutputSpec> outputs_;
+};
+
+}  // namespace
+
+absl::StatusOr<LoadedFeed> LoadPlannedFeed(const std::string& text,
+                                           const std::string& where,
+                                           const std::string& dir) {
+  PENSTOCK_ASSIGN_OR_RETURN(dataset::OpenedFeed feed,
+                            dataset::OpenFeed(text, where, dir));
+  LoadedFeed out{.name = feed.feed().name,
+                 .order_digest = hash::Hex(feed.order_digest),
+                 .content_digest = hash::Hex(feed.content_digest),
+                 .selection_digest = hash::Hex(feed.selection_digest),
+                 .notes = feed.notes};
+  for (const dataset::OpenedSource& s : feed.sources) {
+    out.dataset_ids.push_back(s.dataset->id());
+  }
+  out.plan = std::make_shared<const PlannedFeed>(std::move(feed));
+  return out;
+}
+
+}  // namespace penstock::pipeline
