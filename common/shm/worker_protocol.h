@@ -20,6 +20,7 @@
 //     daemon -> zygote  MapArena + 2 descriptors (arena, input)  -> Done
 //                       DropArena                                -> Done
 //                       ForkWorker + 1 descriptor                -> Done (pid)
+//                       KillWorker (no reply; Exited follows)
 //     zygote -> daemon  Exited (a worker was reaped)
 //   worker socket (daemon - worker)
 //     daemon -> worker  one encoded DecodeJob
@@ -38,6 +39,7 @@ enum class ControlKind : std::uint32_t {
   kForkWorker = 4,
   kDone = 5,
   kExited = 6,
+  kKillWorker = 7,  // by the zygote: it alone knows that the pid is still his
 };
 
 // Every message on the control socket, both directions.
@@ -48,7 +50,7 @@ struct ControlMessage {
   std::uint32_t request = 0;  // kDone repeats it
   std::uint64_t arena = 0;
   std::uint64_t arena_bytes = 0, input_bytes = 0;  // kMapArena
-  std::uint64_t worker = 0;                        // kForkWorker, kExited
+  std::uint64_t worker = 0;                        // kForkWorker, kKillWorker, kExited
   std::int32_t pid = 0;     // kHello, kDone of kForkWorker, kExited
   std::int32_t status = 0;  // kDone: absl code, 0 OK; kExited: wait status
   char text[120] = {};      // kDone that is not OK; zero-terminated
@@ -73,7 +75,9 @@ struct DecodeTarget {
   friend bool operator==(const DecodeTarget&, const DecodeTarget&) = default;
 };
 
-inline constexpr std::size_t kJobBytesMax = 128u << 10;
+// Below a socket's default send buffer (208 KiB); a job at all the bounds below
+// fits.
+inline constexpr std::size_t kJobBytesMax = 192u << 10;
 inline constexpr std::size_t kJobBlocksMax = 1024;
 inline constexpr std::size_t kJobTransformsMax = 16;
 inline constexpr std::size_t kJobTargetsMax = 4096;

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "common/shm/fd_socket.h"
+
 namespace penstock::shm {
 namespace {
 
@@ -82,11 +84,28 @@ TEST_CASE("job: what lies outside an area or overlaps is refused", "[shm]") {
     job.targets.clear();
     CHECK(refused(job, 5000, 8292));
   }
-  SECTION("too long for one message") {
-    job.codec.extradata.resize(kExtradataBytesMax);
-    job.targets.resize(kJobTargetsMax);
+  SECTION("one more than the bounds") {
+    job.targets.resize(kJobTargetsMax + 1);
     CHECK_FALSE(EncodeJob(job).ok());
   }
+}
+
+TEST_CASE("job: one at every bound fits a socket of default size", "[shm]") {
+  DecodeJob job = SampleJob();
+  job.codec.extradata.resize(kExtradataBytesMax);
+  job.blocks.resize(kJobBlocksMax, {0, 64});
+  job.transforms.resize(kJobTransformsMax, job.transforms[0]);
+  job.targets.resize(kJobTargetsMax, job.targets[0]);
+  auto bytes = EncodeJob(job);
+  REQUIRE(bytes.ok());
+  CHECK(bytes->size() > 170'000);
+  auto pair = SocketPair();
+  REQUIRE(pair.ok());
+  REQUIRE(SendMessage(pair->first.get(), *bytes, {}, /*wait=*/false).ok());
+  std::vector<std::uint8_t> out(kJobBytesMax);
+  auto got = ReceiveMessage(pair->second.get(), out);
+  REQUIRE(got.ok());
+  CHECK(*ParseJob(std::span(out).first(got->bytes)) == job);
 }
 
 TEST_CASE("text fields: bounded, printable, terminated", "[shm]") {

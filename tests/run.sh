@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Builds the release preset and passes the tests. Installs what it needs.
+# --long adds the campaigns labelled slow.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+long=0
+for argument in "$@"; do
+  case "$argument" in
+    --long) long=1 ;;
+    *) echo "tests/run.sh: unknown argument $argument; expected --long" >&2; exit 2 ;;
+  esac
+done
+deploy/install-packages.sh
+cmake --preset release > /dev/null
+cmake --build --preset release --parallel "$(nproc)"
+labels=(-LE 'slow|gpu')
+[ "$long" -eq 1 ] && labels=(-LE gpu)
+ctest --test-dir build/release --output-on-failure --parallel "$(nproc)" "${labels[@]}"
+if ! command -v nvidia-smi > /dev/null || ! nvidia-smi -L > /dev/null 2>&1; then
+  echo "skipped: tests labelled gpu (no GPU on this machine)"
+fi
+[ "$long" -eq 1 ] || echo "skipped: tests labelled slow (run with --long)"
