@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/config/nearest_name.h"
+#include "common/status/nearest_name.h"
 #include "common/config/yaml_scalar.h"
 
 namespace penstock::config {

@@ -21,6 +21,7 @@ void AddImportCommand(CLI::App& app, CommandContext& context);
 void AddVerifyCommand(CLI::App& app, CommandContext& context);
 void AddInspectCommand(CLI::App& app, CommandContext& context);
 void AddPlanCommand(CLI::App& app, CommandContext& context);
+void AddFeedCommand(CLI::App& app, CommandContext& context);
 
 }  // namespace penstock::cli
 

@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   penstock::cli::AddVerifyCommand(app, context);
   penstock::cli::AddInspectCommand(app, context);
   penstock::cli::AddPlanCommand(app, context);
+  penstock::cli::AddFeedCommand(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -1,5 +1,6 @@
 #include <liburing.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -24,6 +25,16 @@ struct RingExit {
 };
 using RingPtr = std::unique_ptr<io_uring, RingExit>;
 
+// Debian's liburing 2.3 declares wrappers for these but does not export them.
+absl::Status Register(io_uring& ring, unsigned opcode, void* argument,
+                      unsigned count) {
+  if (::syscall(__NR_io_uring_register, ring.ring_fd, opcode, argument, count) <
+      0) {
+    return ErrnoError(errno, "io_uring_register");
+  }
+  return absl::OkStatus();
+}
+
 // Only reads are allowed on the ring, so that a bug elsewhere cannot open files
 // or sockets through it, which no seccomp filter would see.
 absl::StatusOr<RingPtr> OpenRing(unsigned entries) {
@@ -38,12 +49,10 @@ absl::StatusOr<RingPtr> OpenRing(unsigned entries) {
   io_uring_restriction allowed[1] = {};
   allowed[0].opcode = IORING_RESTRICTION_SQE_OP;
   allowed[0].sqe_op = IORING_OP_READ;
-  if (int rc = io_uring_register_restrictions(ring.get(), allowed, 1); rc < 0) {
-    return absl::ErrnoToStatus(-rc, "io_uring_register_restrictions");
-  }
-  if (int rc = io_uring_enable_rings(ring.get()); rc < 0) {
-    return absl::ErrnoToStatus(-rc, "io_uring_enable_rings");
-  }
+  PENSTOCK_RETURN_IF_ERROR(
+      Register(*ring, IORING_REGISTER_RESTRICTIONS, allowed, 1));
+  PENSTOCK_RETURN_IF_ERROR(
+      Register(*ring, IORING_REGISTER_ENABLE_RINGS, nullptr, 0));
   return ring;
 }
 

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "common/config/nearest_name.h"
+#include "common/status/nearest_name.h"
 #include "penstock/v1/daemon.pb.h"
 #include "penstock/v1/feed.pb.h"
 

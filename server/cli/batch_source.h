@@ -1,0 +1,57 @@
+#ifndef PENSTOCK_SERVER_CLI_BATCH_SOURCE_H_
+#define PENSTOCK_SERVER_CLI_BATCH_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/layout/tensor.h"
+#include "common/types/ids.h"
+
+namespace penstock::cli {
+
+// Where `penstock feed` takes batches from.
+struct FeedOptions {
+  std::string feed, address, job, incarnation, resume = "new";
+  std::uint32_t rank = 0, world = 1;
+  std::uint64_t deadline_ms = 120'000;
+  bool takeover = false;
+  // Local mode.
+  std::uint32_t workers = 0;
+  std::uint64_t arena_bytes = 0;
+};
+
+// A batch as the consumer sees it. `bytes` is the slab, read where it lies.
+struct ConsumedBatch {
+  std::uint64_t step = 0;
+  std::span<const std::uint8_t> bytes;
+  std::vector<std::string> sample_ids, item_digests;  // hex, as described
+  std::string batch_digest, global_digest;            // hex
+  std::uint64_t wait_ns = 0;
+  std::shared_ptr<const void> keep;  // the slot goes back with it
+};
+
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  virtual const std::vector<layout::TensorDesc>& tensors() const = 0;
+  virtual std::string Describe() const = 0;  // one line: generation, notes
+  // Empty at the end of the data.
+  virtual absl::StatusOr<std::optional<ConsumedBatch>> Next() = 0;
+  virtual std::string StateDict() const = 0;
+};
+
+// Through the client library, as a trainer does.
+absl::StatusOr<std::unique_ptr<BatchSource>> ConnectSource(
+    const FeedOptions& options);
+// Without a daemon: the same pipeline in this process, for one rank.
+absl::StatusOr<std::unique_ptr<BatchSource>> LocalSource(
+    const FeedOptions& options);
+
+}  // namespace penstock::cli
+
+#endif  // PENSTOCK_SERVER_CLI_BATCH_SOURCE_H_
