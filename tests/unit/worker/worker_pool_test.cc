@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <set>
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
