@@ -15,6 +15,7 @@
 #include "server/cli/batch_source.h"
 #include "server/pipeline/job_pipeline.h"
 #include "server/pipeline/planned_feed.h"
+#include "server/pipeline/side_tensors.h"
 
 namespace penstock::cli {
 namespace {
@@ -41,6 +42,7 @@ class InProcessSource final : public BatchSource {
         std::filesystem::absolute(o.feed).parent_path().string();
     PENSTOCK_ASSIGN_OR_RETURN(s->feed_,
                               pipeline::LoadPlannedFeed(text, o.feed, dir));
+    PENSTOCK_RETURN_IF_ERROR(pipeline::CheckSides(*s->feed_.plan));
     job::AttachIntent intent;
     intent.job = o.job.empty() ? s->feed_.name : o.job;
     intent.incarnation = "local";

@@ -140,11 +140,37 @@ absl::Status ReadHeld(const std::string& path, std::uint64_t line,
     row.source = source;
     row.value = 1;
     row.flags = format::kEventHeld;
-    if (h.is_number_unsigned()) row.usage = h.get<std::uint32_t>();
-    row.code = codes.Of(h.is_string() ? h.get<std::string>() : h.dump());
+    if (h.is_number_unsigned()) {
+      row.usage = h.get<std::uint32_t>();  // its code comes from later rows
+    } else if (h.is_string()) {
+      row.code = codes.Of(h.get<std::string>());
+    } else {
+      return BadLine(path, line, "held_at_start lists something else", h.dump(),
+                     "USB HID usages or codes");
+    }
     out.held_at_start.push_back(row);
   }
   return absl::OkStatus();
+}
+
+// What is held by usage is the input that later rows of that usage are: the
+// same kind, device and code, so that its release is found.
+void NameHeld(EventTable& table, Dictionary& codes) {
+  for (format::EventRow& held : table.held_at_start) {
+    const auto it = std::find_if(
+        table.rows.begin(), table.rows.end(), [&](const format::EventRow& row) {
+          return held.usage != 0 ? row.usage == held.usage
+                                 : row.code == held.code;
+        });
+    if (it != table.rows.end()) {
+      held.kind = it->kind;
+      held.device = it->device;
+      held.code = it->code;
+      held.usage = it->usage;
+    } else if (held.usage != 0) {
+      held.code = codes.Of(absl::StrFormat("usage:%08x", held.usage));
+    }
+  }
 }
 
 }  // namespace
@@ -204,6 +230,7 @@ absl::StatusOr<EventTable> ReadEvents(const std::string& path,
   }
   std::stable_sort(table.rows.begin(), table.rows.end(),
                    [](const auto& a, const auto& b) { return a.t_ns < b.t_ns; });
+  NameHeld(table, codes);
   return table;
 }
 

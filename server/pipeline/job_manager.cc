@@ -13,6 +13,7 @@
 #include "common/hash/hash.h"
 #include "common/job/attach.h"
 #include "common/status/status.h"
+#include "server/pipeline/side_tensors.h"
 
 namespace penstock::pipeline {
 namespace {
@@ -24,6 +25,7 @@ constexpr int kChangeTries = 8;
 struct LiveJob {
   std::string name;
   LoadedFeed feed;
+  std::string feed_key;  // folder and text that it was read from
   job::GenerationRecord generation;
   std::uint64_t arena_id = 0;
   std::shared_ptr<JobPipeline> pipeline;
@@ -303,19 +305,19 @@ class JobManager::Impl {
     if (!ours.empty()) session.job->pipeline->Release(session.id, ours);
   }
 
-  // Feeds are parsed once for all ranks.
+  // Feeds are parsed once for all ranks of a run. What no job uses any more is
+  // read again: the folder of a dataset may hold another version by then.
   absl::StatusOr<LoadedFeed> Load(const AttachArgs& args) {
     const std::string key = args.feed_dir + "\n" + args.feed;
     {
       std::lock_guard lock(mutex_);
-      auto it = feeds_.find(key);
-      if (it != feeds_.end()) return it->second;
+      for (const auto& [name, job] : jobs_) {
+        if (job->feed_key == key) return job->feed;
+      }
     }
     PENSTOCK_ASSIGN_OR_RETURN(
         LoadedFeed feed, loader_(args.feed, args.feed_where, args.feed_dir));
-    std::lock_guard lock(mutex_);
-    if (feeds_.size() >= 64) feeds_.clear();
-    feeds_[key] = feed;
+    PENSTOCK_RETURN_IF_ERROR(CheckSides(*feed.plan));
     return feed;
   }
 
@@ -402,7 +404,8 @@ class JobManager::Impl {
     }
     if (!live) {
       PENSTOCK_ASSIGN_OR_RETURN(
-          live, OpenJob(intent.job, feed, std::move(layout), stored.record));
+          live, OpenJob(intent.job, feed, args.feed_dir + "\n" + args.feed,
+                        std::move(layout), stored.record));
     }
     return JoinSession(args, live, decision);
   }
@@ -431,8 +434,8 @@ class JobManager::Impl {
   }
 
   absl::StatusOr<std::shared_ptr<LiveJob>> OpenJob(
-      const std::string& name, const LoadedFeed& feed, BatchLayout layout,
-      const job::JobRecord& record) {
+      const std::string& name, const LoadedFeed& feed, std::string feed_key,
+      BatchLayout layout, const job::JobRecord& record) {
     PENSTOCK_RETURN_IF_ERROR(EnsurePool());
     JobPipelineOptions o;
     o.data_world = record.generation.data_world;
@@ -444,6 +447,7 @@ class JobManager::Impl {
     auto live = std::make_shared<LiveJob>();
     live->name = name;
     live->feed = feed;
+    live->feed_key = std::move(feed_key);
     live->generation = record.generation;
     PENSTOCK_ASSIGN_OR_RETURN(
         live->pipeline, JobPipeline::Create(feed.plan, std::move(layout), o,
@@ -574,7 +578,6 @@ class JobManager::Impl {
   std::uint64_t next_arena_ = RandomStart();
   std::map<std::string, std::shared_ptr<Session>> sessions_;
   std::map<std::string, std::string> fenced_;  // session -> by whom
-  std::map<std::string, LoadedFeed> feeds_;
   std::shared_ptr<std::atomic<bool>> pool_dead_;
   std::unique_ptr<WorkerPool> pool_;
   std::map<std::string, std::shared_ptr<LiveJob>> jobs_;

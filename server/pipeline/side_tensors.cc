@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
 #include "absl/strings/str_format.h"
@@ -190,13 +191,15 @@ absl::StatusOr<SideTrack> SideTracks::Resolve(const SourceRef& source,
                              ? "one of these"
                              : "\"" + NearestName(name, known) + "\"?"});
       }
-      // A key that was never touched in a capture is not in its dictionary.
+      // A key that was never touched in a capture is not in its dictionary;
+      // CheckSides() sees to it that some capture has it.
       const auto at = it == known.end() ? -1 : it - known.begin();
       found.index.push_back(static_cast<std::int32_t>(at));
       floating.push_back(at >= 0 && output.kind == OutputKind::kColumns &&
                          found.floating[static_cast<std::size_t>(at)]);
     }
     found.floating = std::move(floating);
+    found.known = std::move(known);
     return found;
   }
   return MakeError(absl::StatusCode::kNotFound,
@@ -208,6 +211,39 @@ absl::StatusOr<SideTrack> SideTracks::Resolve(const SourceRef& source,
                                            : absl::StrJoin(names, ", "),
                     .action = "correct the output, or leave these captures out "
                               "with a filter"});
+}
+
+absl::Status CheckSides(const FeedPlan& plan) {
+  SideTracks tracks(plan);
+  for (std::uint32_t o = 0; o < plan.outputs().size(); ++o) {
+    const OutputSpec& output = plan.outputs()[o];
+    if (output.kind == OutputKind::kVideo || output.kind == OutputKind::kTimes) {
+      continue;
+    }
+    std::set<std::string> known;
+    for (std::uint32_t s = 0; s < plan.sources().size(); ++s) {
+      for (const std::uint32_t capture : plan.sources()[s].captures) {
+        PENSTOCK_ASSIGN_OR_RETURN(const SideTrack* track,
+                                  tracks.Find(s, capture, o));
+        known.insert(track->known.begin(), track->known.end());
+      }
+    }
+    if (output.kind != OutputKind::kKeys) continue;
+    const std::vector<std::string> names(known.begin(), known.end());
+    for (const std::string& name : output.names) {
+      if (known.contains(name)) continue;
+      const std::string near = NearestName(name, names);
+      return MakeError(
+          absl::StatusCode::kNotFound,
+          {.where = "output \"" + output.name + "\"",
+           .what = "no capture of the feed ever has the key \"" + name + "\"",
+           .found = absl::StrJoin(names, ", "),
+           .expected = near.empty() ? "one of these" : "\"" + near + "\"?",
+           .action = "correct the key; `penstock inspect DATASET --json` lists "
+                     "the codes of each track"});
+    }
+  }
+  return absl::OkStatus();
 }
 
 void FillSide(const OutputSpec& output, const SideTrack* track,

@@ -22,6 +22,7 @@ struct SideTrack {
   std::uint32_t track = 0;
   std::vector<std::int32_t> index;
   std::vector<bool> floating;  // columns: f64, else i64
+  std::vector<std::string> known;  // all codes or columns of the track
 };
 
 // Resolves names to tracks, codes and columns, once per capture and output.
@@ -46,6 +47,12 @@ class SideTracks {
            std::unique_ptr<SideTrack>>
       found_;
 };
+
+// Resolves every output of every selected capture, before a job begins.
+//
+// kNotFound: as SideTracks::Find; a key that no capture ever has (with the
+//            nearest that one has)
+absl::Status CheckSides(const FeedPlan& plan);
 
 // The times that rule a sample's inputs. Frame i shows at starts[i]; its inputs
 // are those of [begins[i], ends[i]); valid[i] is false where there is no such

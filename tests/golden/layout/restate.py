@@ -1,15 +1,17 @@
 #!/usr/bin/python3
 """Restates common/layout/README.md with numpy; writes the golden vectors.
 
-    /usr/bin/python3 tests/golden/layout/restate.py
+    /usr/bin/python3 tests/golden/layout/restate.py [--check]
 
 Written from the README's words, not from the C++ code. XXH3-128 comes from the
 reference library through ctypes. Writes transform.json, transform.bin (the
-outputs, back to back) and digest.json beside itself.
+outputs, back to back) and digest.json beside itself; with --check it compares
+them instead and exits 1 where they differ.
 """
 import ctypes
 import json
 import pathlib
+import sys
 from fractions import Fraction
 from math import floor
 
@@ -186,9 +188,14 @@ def main():
         case["offset"], case["bytes"] = len(blob), len(out)
         blob += out
     text = ",\n".join(json.dumps(c) for c in all_cases)
-    (HERE / "transform.json").write_text(f"[\n{text}\n]\n")
-    (HERE / "transform.bin").write_bytes(blob)
-    (HERE / "digest.json").write_text(json.dumps(digests(), indent=1) + "\n")
+    files = {"transform.json": f"[\n{text}\n]\n".encode(),
+             "transform.bin": blob,
+             "digest.json": (json.dumps(digests(), indent=1) + "\n").encode()}
+    for name, content in files.items():
+        if "--check" not in sys.argv:
+            (HERE / name).write_bytes(content)
+        elif (HERE / name).read_bytes() != content:
+            sys.exit(f"{name} is not what this restatement makes")
     print(f"{len(all_cases)} transforms, {len(blob)} bytes")
 
 
