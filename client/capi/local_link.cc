@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -74,17 +75,32 @@ Result ArenaMap::Map(int fd, std::uint64_t bytes,
   if (p == MAP_FAILED) {
     return Fail(PS_UNAVAILABLE, "arena of the daemon: " + why);
   }
-  // Ours is a view: a fork of the trainer does not need it, and page tables are
-  // filled at once instead of page by page while training.
+  // Ours is a view: a fork of the trainer does not need it.
   ::madvise(p, bytes, MADV_DONTFORK);
-#ifdef MADV_POPULATE_READ
-  ::madvise(p, bytes, MADV_POPULATE_READ);
-#endif
   out->reset(new ArenaMap(static_cast<const std::uint8_t*>(p), bytes));
   return {};
 }
 
+ArenaMap::ArenaMap(const std::uint8_t* data, std::uint64_t bytes)
+    : data_(data), bytes_(bytes) {
+#ifdef MADV_POPULATE_READ
+  populate_ = std::thread([this] {
+    constexpr std::uint64_t kPiece = 4 << 20;
+    for (std::uint64_t at = 0; at < bytes_ && !stop_.load(); at += kPiece) {
+      ::madvise(const_cast<std::uint8_t*>(data_) + at,
+                std::min(kPiece, bytes_ - at), MADV_POPULATE_READ);
+    }
+  });
+#endif
+}
+
 ArenaMap::~ArenaMap() {
+  if (::getpid() != pid_) {  // a fork: neither thread nor mapping came along
+    if (populate_.joinable()) populate_.detach();
+    return;
+  }
+  stop_.store(true);
+  if (populate_.joinable()) populate_.join();
   ::munmap(const_cast<std::uint8_t*>(data_), bytes_);
 }
 

@@ -1,9 +1,13 @@
 #ifndef PENSTOCK_CLIENT_CAPI_LOCAL_LINK_H_
 #define PENSTOCK_CLIENT_CAPI_LOCAL_LINK_H_
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "client/capi/result.h"
 
@@ -23,10 +27,14 @@ class ArenaMap {
   std::uint64_t bytes() const { return bytes_; }
 
  private:
-  ArenaMap(const std::uint8_t* data, std::uint64_t bytes)
-      : data_(data), bytes_(bytes) {}
+  ArenaMap(const std::uint8_t* data, std::uint64_t bytes);
   const std::uint8_t* data_;
   std::uint64_t bytes_;
+  // Makes the pages present while the first batches are made, so that no read
+  // of the trainer faults page by page; ends with the map.
+  std::atomic<bool> stop_{false};
+  std::thread populate_;
+  const pid_t pid_ = ::getpid();
 };
 
 // The handshake socket of the node's daemon (common/shm/handshake.h). While it

@@ -164,6 +164,7 @@ class JobPipeline::Impl {
     std::lock_guard lock(mutex_);
     JobPipelineView v;
     v.next_step = next_step_;
+    v.published_next = published_next_;
     v.free_slots = window_.slots().free_count();
     v.arena_bytes = arena_->size();
     v.waiting_for = waiting_for_;
@@ -574,6 +575,7 @@ class JobPipeline::Impl {
         batches_[{batch.slot.offset, batch.slot.generation}] = batch;
         window_.Publish(rank, work.step, batch.slot);
       }
+      published_next_ = work.step + 1;
     }
     changed_.notify_all();
     Post([] {});  // a place in the making is free
@@ -592,7 +594,8 @@ class JobPipeline::Impl {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   RankWindow window_;              // under mutex_
-  std::uint64_t next_step_ = 0;    // under mutex_
+  std::uint64_t next_step_ = 0;       // under mutex_
+  std::uint64_t published_next_ = 0;  // under mutex_
   bool started_ = false;           // under mutex_
   bool stopping_ = false;          // under mutex_
   absl::Status failed_;            // under mutex_

@@ -46,7 +46,9 @@ struct RankView {
 };
 
 struct JobPipelineView {
-  std::uint64_t next_step = 0, free_slots = 0, arena_bytes = 0;
+  std::uint64_t next_step = 0;       // is begun next
+  std::uint64_t published_next = 0;  // steps before it are made
+  std::uint64_t free_slots = 0, arena_bytes = 0;
   std::string waiting_for;  // who production waits for; empty: nobody
   std::vector<RankView> ranks;
 };

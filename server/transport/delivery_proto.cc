@@ -96,6 +96,7 @@ void ToProto(const pipeline::JobView& in, v1::JobStatus& out) {
   out.set_arena_bytes(in.pipeline.arena_bytes);
   out.set_free_slots(in.pipeline.free_slots);
   out.set_waiting_for(in.pipeline.waiting_for);
+  out.set_published_next(in.pipeline.published_next);
   for (const auto& s : in.sessions) {
     auto* r = out.add_ranks();
     r->set_data_rank(s.data_rank);
