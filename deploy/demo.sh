@@ -47,6 +47,8 @@ cleanup() {
 }
 trap cleanup EXIT
 shm_before="$(ls -A /dev/shm 2> /dev/null | sort)"
+running() { pgrep -f "^$bin/penstock" | sort || true; }
+running_before="$(running)"
 
 say "import: captures become a dataset version"
 "$bin/penstock" import tests/data/captures --out "$home/dataset"
@@ -156,7 +158,7 @@ for rank in 0 1; do
 done
 
 # Nothing may be left: no process, no shared memory, no socket.
-left="$(pgrep -f "$bin/penstock" || true)"
+left="$(comm -13 <(echo "$running_before") <(running))"
 [ -z "$left" ] || { echo "demo.sh: processes are left: $left" >&2; same=0; }
 [ "$shm_before" = "$(ls -A /dev/shm 2> /dev/null | sort)" ] || {
   echo "demo.sh: something is left in /dev/shm" >&2; same=0; }

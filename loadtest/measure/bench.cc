@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +70,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Bench& bench,
   if (::pipe2(out, O_CLOEXEC) != 0) return ErrnoError(errno, "pipe");
   const pid_t pid = ::fork();
   if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it never outlives the measure
     ::dup2(out[1], 1);
     const std::string program = bench.bin + "/penstockd";
     ::execl(program.c_str(), program.c_str(), "--config", config.c_str(),
