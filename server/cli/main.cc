@@ -1,9 +1,34 @@
 // penstock: the command line.
 #include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <vector>
 
+#include "common/status/nearest_name.h"
 #include "server/cli/command.h"
 
+namespace {
+
+// "imprt" is probably "import".
+void SuggestCommand(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands({})) {
+    if (sub->get_name() == argv[1]) return;
+    names.push_back(sub->get_name());
+  }
+  const std::string near = penstock::NearestName(argv[1], names);
+  std::fprintf(stderr, "penstock: no command \"%s\"%s\n", argv[1],
+               near.empty() ? "" : ("; did you mean \"" + near + "\"?").c_str());
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  // A full quota is an error with a name, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
   CLI::App app("Penstock: game captures as training input");
   app.require_subcommand(1);
   app.set_version_flag("--version", PENSTOCK_VERSION);
@@ -17,6 +42,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const int rc = app.exit(e);
+    if (rc != 0) SuggestCommand(app, argc, argv);
     return rc == 0 ? 0 : 2;
   }
   return context.exit_code;
