@@ -103,6 +103,10 @@ psg_session* Open(const char* target) {
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // For remote ranks: few large reads and frames, a window of some messages.
+  args.SetInt(GRPC_ARG_TCP_READ_CHUNK_SIZE, 1 << 20);
+  args.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
+  args.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 20);
   auto* s = new psg_session;
   s->channel = grpc::CreateCustomChannel(
       target, grpc::InsecureChannelCredentials(), args);
@@ -275,6 +279,45 @@ int Checkpoint(psg_session* s, const char* name, std::uint64_t next_step,
   return Answer(s->stub->Checkpoint(call.context(), request, &reply), error);
 }
 
+// Copies the `data` of a ReadChunk from its wire form to its place; the bytes
+// written, or -1 when it is no ReadChunk or does not fit.
+std::int64_t TakeChunk(const grpc::ByteBuffer& message, std::uint8_t* into,
+                       std::uint64_t room) {
+  std::vector<grpc::Slice> slices;
+  if (!message.Dump(&slices).ok()) return -1;
+  std::uint64_t length = 0, copied = 0;
+  int shift = 0;
+  enum { kTag, kLength, kData } state = kTag;
+  for (const grpc::Slice& slice : slices) {
+    const std::uint8_t* p = slice.begin();
+    while (p != slice.end()) {
+      if (state == kTag) {
+        if (*p++ != 0x0A) return -1;
+        state = kLength;
+      } else if (state == kLength) {
+        const std::uint8_t v = *p++;
+        if (shift > 56) return -1;
+        length |= static_cast<std::uint64_t>(v & 127) << shift;
+        shift += 7;
+        if ((v & 128) == 0) {
+          if (length > room) return -1;
+          state = kData;
+        }
+      } else {
+        const auto n = std::min<std::uint64_t>(
+            static_cast<std::uint64_t>(slice.end() - p), length - copied);
+        if (n == 0) return -1;  // more than the field said
+        std::memcpy(into + copied, p, n);
+        copied += n;
+        p += n;
+      }
+    }
+  }
+  return copied == length && (state == kData || length == 0)
+             ? static_cast<std::int64_t>(copied)
+             : -1;
+}
+
 int Read(psg_session* s, psg_slot slot, void* into, std::uint64_t bytes,
          std::uint64_t timeout_ms, psg_error* error) {
   psg_session::Call call(*s, std::chrono::milliseconds(timeout_ms));
@@ -282,22 +325,29 @@ int Read(psg_session* s, psg_slot slot, void* into, std::uint64_t bytes,
   v1::ReadRequest request;
   request.set_session(s->attached.session());
   FillSlot(slot, request.mutable_slot());
-  auto stream = s->stub->Read(call.context(), request);
-  v1::ReadChunk chunk;
+  // The stub's own call, but with messages as they come over the wire: each
+  // byte is copied once, from the connection's buffers to its place.
+  static const grpc::internal::RpcMethod kMethod(
+      "/penstock.v1.Delivery/Read", grpc::internal::RpcMethod::SERVER_STREAMING);
+  std::unique_ptr<grpc::ClientReader<grpc::ByteBuffer>> stream(
+      grpc::internal::ClientReaderFactory<grpc::ByteBuffer>::Create(
+          s->channel.get(), kMethod, call.context(), request));
+  grpc::ByteBuffer message;
   std::uint64_t at = 0;
-  while (stream->Read(&chunk)) {
-    if (chunk.data().size() > bytes - at) {
+  bool bad = false;
+  while (stream->Read(&message)) {
+    const std::int64_t n =
+        TakeChunk(message, static_cast<std::uint8_t*>(into) + at, bytes - at);
+    if (n < 0) {
+      bad = true;
       call.context()->TryCancel();
-      at = UINT64_MAX;
       break;
     }
-    std::memcpy(static_cast<char*>(into) + at, chunk.data().data(),
-                chunk.data().size());
-    at += chunk.data().size();
+    at += static_cast<std::uint64_t>(n);
   }
   const grpc::Status status = stream->Finish();
-  if (at == bytes) return 0;
-  if (!status.ok() && at != UINT64_MAX) return Answer(status, error);
+  if (!bad && at == bytes) return 0;
+  if (!bad && !status.ok()) return Answer(status, error);
   SetError(error, grpc::StatusCode::DATA_LOSS,
            "the daemon sent another number of bytes than the batch has");
   return -1;

@@ -125,8 +125,20 @@ absl::Status CheckCaptures(const CaptureIndexView& v) {
         !Fits(extent, c.extent_count, v.extents.size())) {
       return BadRow("captures", i, "extents do not tile");
     }
-    track += c.track_count;
-    extent += c.extent_count;
+    for (const TrackRow& t : v.TracksOf(c)) {
+      if (t.capture != i) {
+        return BadRow("tracks", track, "capture",
+                      absl::StrFormat("%d", t.capture), absl::StrFormat("%d", i));
+      }
+      ++track;
+    }
+    for (const ExtentRow& e : v.extents.subspan(extent, c.extent_count)) {
+      if (e.capture != i) {
+        return BadRow("extents", extent, "capture",
+                      absl::StrFormat("%d", e.capture), absl::StrFormat("%d", i));
+      }
+      ++extent;
+    }
   }
   if (track != v.tracks.size() || extent != v.extents.size()) {
     return Bad("tracks or extents that belong to no capture");
@@ -173,7 +185,6 @@ absl::Status CheckTracks(const CaptureIndexView& v) {
   std::uint64_t gop = 0, segment = 0, run = 0;
   for (std::size_t i = 0; i < v.tracks.size(); ++i) {
     const TrackRow& t = v.tracks[i];
-    if (t.capture >= v.captures.size()) return BadRow("tracks", i, "capture");
     if (t.time_base_num == 0 || t.time_base_den == 0) {
       return BadRow("tracks", i, "time base");
     }
@@ -207,10 +218,43 @@ absl::Status CheckTracks(const CaptureIndexView& v) {
 absl::Status CheckExtents(const CaptureIndexView& v) {
   for (std::size_t i = 0; i < v.extents.size(); ++i) {
     const ExtentRow& e = v.extents[i];
-    if (e.capture >= v.captures.size() || e.shard >= v.shards.size() ||
+    if (e.shard >= v.shards.size() ||
         !Fits(e.offset, e.bytes, v.shards[e.shard].bytes)) {
       return BadRow("extents", i, "range");
     }
+  }
+  return absl::OkStatus();
+}
+
+// Sections lie back to back as the encoder puts them, nothing behind them, zeros
+// between them: no byte of the file is without a check.
+absl::Status CheckPlaces(std::span<const std::uint8_t> file, const Header& h) {
+  std::uint64_t end = kHeaderBytes;
+  for (std::size_t i = 0; i < kSectionCount; ++i) {
+    const Section& s = h.sections[i];
+    if (s.offset != end) {
+      return Bad(absl::StrFormat("section %s: place", kSectionNames[i]),
+                 absl::StrFormat("byte %d", s.offset),
+                 absl::StrFormat("%d", end));
+    }
+    const std::uint64_t used = end + s.count * s.row_bytes;
+    end = (used + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
+    if (end > file.size()) {
+      return Bad("cut off behind a section", absl::StrFormat("%d bytes", file.size()),
+                 absl::StrFormat("at least %d", end));
+    }
+    for (std::uint64_t at = used; at < end; ++at) {
+      if (file[at] != 0) {
+        return Bad(absl::StrFormat("section %s: padding at byte %d",
+                                   kSectionNames[i], at),
+                   absl::StrFormat("%d", file[at]), "0");
+      }
+    }
+  }
+  if (end != file.size()) {
+    return Bad("bytes behind the last section",
+               absl::StrFormat("%d bytes", file.size()),
+               absl::StrFormat("%d", end));
   }
   return absl::OkStatus();
 }
@@ -274,6 +318,7 @@ absl::Status CheckCaptureIndex(std::span<const std::uint8_t> file) {
                  absl::StrFormat("%08x", s.crc32c));
     }
   }
+  PENSTOCK_RETURN_IF_ERROR(CheckPlaces(file, h));
   const CaptureIndexView v = ViewAt(file, h);
   PENSTOCK_RETURN_IF_ERROR(CheckCaptures(v));
   PENSTOCK_RETURN_IF_ERROR(CheckTracks(v));

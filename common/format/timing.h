@@ -11,10 +11,14 @@ inline std::int64_t PtsToNs(std::int64_t value, std::uint64_t num,
                             std::uint64_t den) {
   __extension__ using Wide = __int128;
   const Wide scale = static_cast<Wide>(num) * 1'000'000'000;
-  // |value| < 2^63 and scale < 2^64·2^30 could pass 2^127: take the quotient
-  // and remainder of the time base first.
+  // |value| ≤ 2^63 and scale < 2^64·2^30 could pass 2^127: take the quotient
+  // and remainder of the time base first. part < 2^64 fits; a quotient of 2^63
+  // or more saturates for every value but zero.
   const Wide d = static_cast<Wide>(den);
   const Wide whole = scale / d, part = scale % d;
+  if (whole > INT64_MAX) {
+    return value > 0 ? INT64_MAX : value < 0 ? INT64_MIN : 0;
+  }
   Wide ns = static_cast<Wide>(value) * whole;
   Wide rest = static_cast<Wide>(value) * part;
   Wide q = rest / d;

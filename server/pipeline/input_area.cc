@@ -6,6 +6,7 @@
 namespace penstock::pipeline {
 
 std::optional<std::uint64_t> InputArea::Allocate(std::uint64_t bytes) {
+  if (bytes > bytes_) return std::nullopt;  // rounding up could wrap around
   bytes = Pages(bytes);
   for (auto it = free_.begin(); it != free_.end(); ++it) {
     if (it->second < bytes) continue;
