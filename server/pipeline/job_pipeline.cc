@@ -357,19 +357,26 @@ class JobPipeline::Impl {
       waiting_units_.pop_front();
       u.area_offset = *place;
       u.area_bytes = bytes;
-      u.reads_left = static_cast<std::uint32_t>(u.gops.size());
-      std::uint64_t at = *place;
-      for (std::size_t i = 0; i < u.gops.size(); ++i) {
-        const auto& g = index.gops[u.gops[i]];
-        const std::uint64_t begin = PageDown(g.offset);
-        const std::uint64_t size = PageUp(g.offset + g.bytes) - begin;
-        u.read_offset.push_back(at);
-        SubmitRead(u.shards[i]->file, begin,
-                   input_->bytes().subspan(at, size),
-                   g.offset + g.bytes - begin,
-                   [this, q](absl::Status s) { OnUnitRead(q, std::move(s)); });
-        at += size;
-      }
+      ReadUnit(q);
+    }
+  }
+
+  // Reads the GOPs of a unit into its place, one read each.
+  void ReadUnit(const QueuedUnit& q) {
+    GopUnit& u = *q.unit;
+    const auto& index = plan_->sources()[u.source].dataset->index();
+    u.reads_left = static_cast<std::uint32_t>(u.gops.size());
+    u.read_offset.clear();
+    std::uint64_t at = u.area_offset;
+    for (std::size_t i = 0; i < u.gops.size(); ++i) {
+      const auto& g = index.gops[u.gops[i]];
+      const std::uint64_t begin = PageDown(g.offset);
+      const std::uint64_t size = PageUp(g.offset + g.bytes) - begin;
+      u.read_offset.push_back(at);
+      SubmitRead(u.shards[i]->file, begin, input_->bytes().subspan(at, size),
+                 g.offset + g.bytes - begin,
+                 [this, q](absl::Status s) { OnUnitRead(q, std::move(s)); });
+      at += size;
     }
   }
 
@@ -433,7 +440,26 @@ class JobPipeline::Impl {
     if (!status.ok()) return Fail(std::move(status));
     if (--q.unit->reads_left > 0) return;
     NoteFetched(*q.work);
-    if (absl::Status s = PrepareJobs(q); !s.ok()) Fail(std::move(s));
+    absl::Status s = PrepareJobs(q);
+    if (s.code() == absl::StatusCode::kDataLoss && !q.unit->read_again) {
+      // Damaged is what is damaged in a second read of the origin as well.
+      q.unit->read_again = true;
+      return ReadUnit(q);
+    }
+    if (!s.ok()) Fail(Annotate(s, Where(q)));
+  }
+
+  // Names a unit for a person.
+  std::string Where(const QueuedUnit& q) const {
+    const GopUnit& u = *q.unit;
+    const SourceRef& source = plan_->sources()[u.source];
+    const auto& index = source.dataset->index();
+    return absl::StrFormat(
+        "step %d, source \"%s\", capture %s, GOP at byte %d of %s "
+        "(`penstock verify` finds what is damaged)",
+        q.work->step, source.name,
+        hash::Hex(index.captures[u.capture].id).substr(0, 16),
+        index.gops[u.gops.back()].offset, u.shard->file->path());
   }
 
   // ---- decode ---------------------------------------------------------------
@@ -505,16 +531,7 @@ class JobPipeline::Impl {
 
   void OnJob(const QueuedUnit& q, std::size_t first, const JobResult& result) {
     GopUnit& u = *q.unit;
-    if (!result.status.ok()) {
-      const auto& index = plan_->sources()[u.source].dataset->index();
-      return Fail(Annotate(
-          result.status,
-          absl::StrFormat(
-              "step %d, source \"%s\", capture %s, %s, GOP at byte %d",
-              q.work->step, plan_->sources()[u.source].name,
-              hash::Hex(index.captures[u.capture].id).substr(0, 16),
-              u.shard->file->path(), index.gops[u.gops.back()].offset)));
-    }
+    if (!result.status.ok()) return Fail(Annotate(result.status, Where(q)));
     for (std::size_t i = 0; i < result.digests.size(); ++i) {
       const FramePlace& p = u.places[first + i];
       q.work->items[p.item].chunks[p.tensor][p.frame] = result.digests[i];

@@ -44,6 +44,7 @@ struct GopUnit {
   std::uint64_t area_offset = 0, area_bytes = 0;
   std::vector<std::uint64_t> read_offset;  // in the input area, page aligned
   std::uint32_t reads_left = 0, jobs_left = 0;
+  bool read_again = false;  // a block was damaged at the first read
 };
 
 // A block of a side track, read into memory of its own.
