@@ -107,7 +107,11 @@ Feed::~Feed() {
     if (!slots.empty() && !aborted_.load()) {
       api_->release(session_, slots.data(), slots.size(), &error);
     }
-    api_->detach(session_, &error);
+    // Steps that outlive their feed keep the session: it ends when the last
+    // of them closes the handshake socket.
+    if (link_ == nullptr || link_.use_count() == 1) {
+      api_->detach(session_, &error);
+    }
   }
   Disconnect();
 }
@@ -137,7 +141,9 @@ Result Feed::Connect(std::int64_t deadline) {
     target = "ipv4:" + options_.address.substr(4);
   } else {
     const std::string path = options_.address + "/penstock.sock";
-    if (Result r = LocalLink::Connect(path, left, &link_); !r.ok()) return r;
+    std::unique_ptr<LocalLink> link;
+    if (Result r = LocalLink::Connect(path, left, &link); !r.ok()) return r;
+    link_ = std::move(link);
     target = link_->grpc_target();
     session = link_->session();
   }
@@ -286,6 +292,7 @@ Result Feed::TakeBatch(psg_batch* batch, std::int64_t waited_ns,
                                  ": the slot lies outside the arena");
     }
     step->arena = arena_;
+    step->link = link_;
     step->data = arena_->data() + v.slot.offset;
   }
   step->batch_digest = v.batch_digest;

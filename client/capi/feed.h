@@ -90,7 +90,8 @@ class Feed {
   const psg_api* api_ = nullptr;
   std::mutex session_mutex_;        // session_ against Abort()
   psg_session* session_ = nullptr;  // written under session_mutex_
-  std::unique_ptr<LocalLink> link_;
+  // Shared with steps: the daemon takes slots back when it closes.
+  std::shared_ptr<LocalLink> link_;
   std::shared_ptr<ArenaMap> arena_;
   std::uint64_t arena_id_ = 0;
   std::shared_ptr<const Attached> attached_;
@@ -110,6 +111,8 @@ struct ps_feed {
 struct ps_step {
   std::shared_ptr<const penstock::capi::Attached> attached;
   std::shared_ptr<penstock::capi::ArenaMap> arena;  // local mode
+  std::shared_ptr<penstock::capi::LocalLink> link;  // while it is open, the slot
+                                                    // stays ours
   std::unique_ptr<std::uint8_t[]> copy;             // remote mode
   const std::uint8_t* data = nullptr;
   std::shared_ptr<penstock::capi::ReleaseList> releases;

@@ -76,9 +76,10 @@ std::string RankWindow::Blocked(const std::vector<std::uint32_t>& ranks) const {
     const Rank& r = ranks_[i];
     if (r.leases < window_) continue;
     return absl::StrFormat(
-        "data rank %d: it holds %d of its %d slots (wants step %d, acknowledged "
-        "up to %d)",
-        i, r.leases, window_, r.position, r.acked_next);
+        "data rank %d%s: it holds %d of its %d slots (wants step %d, "
+        "acknowledged up to %d)",
+        i, r.sessions.empty() ? ", which is not connected" : "", r.leases,
+        window_, r.position, r.acked_next);
   }
   return "";
 }

@@ -90,6 +90,9 @@ inline TrackRow TrackOf(std::uint16_t ordinal, TrackKind kind) {
   return t;
 }
 
+// Shorter than what import writes (kExtentBytesMin): readers do not care.
+inline constexpr std::uint64_t kSmallExtentBytes = kExtentAlignment;
+
 // A shard of one capture with a video, an events, a ticks and a text track, all
 // in one extent.
 struct SmallShard {
@@ -160,8 +163,8 @@ inline SmallShard MakeShard() {
 
   ExtentRow extent{};
   extent.offset = kShardHeaderBytes;
-  out.bytes.resize(kShardHeaderBytes + kExtentBytesMin, 0);
-  extent.bytes = kExtentBytesMin;
+  out.bytes.resize(kShardHeaderBytes + kSmallExtentBytes, 0);
+  extent.bytes = kSmallExtentBytes;
   extent.end_ns = 100'000'000;
   f.extents = {extent};
   const Bytes end = EncodeShardFooter(f, out.bytes.size());

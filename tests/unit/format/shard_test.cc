@@ -24,7 +24,7 @@ absl::StatusOr<ShardFooter> FooterOf(std::span<const std::uint8_t> file) {
 absl::StatusOr<ShardFooter> FooterWith(void (*change)(ShardFooter&)) {
   auto shard = test::MakeShard();
   change(shard.footer);
-  const std::uint64_t offset = kShardHeaderBytes + kExtentBytesMin;
+  const std::uint64_t offset = kShardHeaderBytes + test::kSmallExtentBytes;
   Bytes file(shard.bytes.begin(),
              shard.bytes.begin() + static_cast<std::ptrdiff_t>(offset));
   const Bytes end = EncodeShardFooter(shard.footer, offset);
@@ -53,14 +53,14 @@ TEST_CASE("shard: the footer alone says what is in it", "[format]") {
   CHECK(SameBytes(footer->gops, shard.footer.gops));
   CHECK(SameBytes(footer->segments, shard.footer.segments));
   CHECK(SameBytes(footer->extents, shard.footer.extents));
-  CHECK(EncodeShardFooter(*footer, kShardHeaderBytes + kExtentBytesMin) ==
-        EncodeShardFooter(shard.footer, kShardHeaderBytes + kExtentBytesMin));
+  CHECK(EncodeShardFooter(*footer, kShardHeaderBytes + test::kSmallExtentBytes) ==
+        EncodeShardFooter(shard.footer, kShardHeaderBytes + test::kSmallExtentBytes));
 }
 
 TEST_CASE("B-15: header, footer and trailer with any one bit flipped are refused",
           "[format]") {
   const auto shard = test::MakeShard();
-  const std::size_t body_end = kShardHeaderBytes + kExtentBytesMin;
+  const std::size_t body_end = kShardHeaderBytes + test::kSmallExtentBytes;
   std::size_t accepted = 0;
   auto flip = [&](std::size_t from, std::size_t to) {
     Bytes file = shard.bytes;
@@ -82,11 +82,11 @@ TEST_CASE("B-15: header, footer and trailer with any one bit flipped are refused
 TEST_CASE("B-15: a shard cut off at any byte of its end is refused", "[format]") {
   const auto shard = test::MakeShard();
   std::size_t accepted = 0;
-  for (std::size_t n = kShardHeaderBytes + kExtentBytesMin - 64;
+  for (std::size_t n = kShardHeaderBytes + test::kSmallExtentBytes - 64;
        n < shard.bytes.size(); ++n) {
     accepted += FooterOf(std::span(shard.bytes).first(n)).ok();
   }
-  for (std::size_t n = 0; n < 2 * kShardHeaderBytes; n += 64) {
+  for (std::size_t n = 0; n < shard.bytes.size(); n += 64) {
     accepted += FooterOf(std::span(shard.bytes).first(n)).ok();
   }
   CHECK(accepted == 0);
