@@ -46,6 +46,11 @@ bool EatNumber(std::string_view& in, std::uint64_t& out) {
   return true;
 }
 
+bool IsShortDigest(const std::string& text) {
+  return text.size() == kShortDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 absl::Status CheckCursor(const Cursor& c, const AttachIntent& intent) {
   const std::string action =
       "give the cursor of this job, or attach with the feed and datasets that "
@@ -155,7 +160,9 @@ absl::StatusOr<Cursor> ParseCursor(const std::string& text) {
       Eat(in, ",\"feed\":\"") && EatQuoted(in, c.feed) &&
       Eat(in, ",\"job\":\"") && EatQuoted(in, c.job) &&
       Eat(in, ",\"next_step\":") && EatNumber(in, c.next_step) &&
-      Eat(in, ",\"version\":1}") && in.empty() && EncodeCursor(c) == text;
+      Eat(in, ",\"version\":1}") && in.empty() && IsShortDigest(c.datasets) &&
+      IsShortDigest(c.feed) && CheckName("job", c.job).ok() &&
+      EncodeCursor(c) == text;
   if (!good) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      {.where = "cursor",

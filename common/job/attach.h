@@ -53,10 +53,10 @@ struct AttachDecision {
 //
 // kAlreadyExists:      resume "new" on an existing job
 // kNotFound:           never: an empty store takes the trainer's position
-// kFailedPrecondition: a field that must agree does not (named, both values);
-//                      ranks are connected and there is no takeover; a fenced
-//                      incarnation
-// kInvalidArgument:    resume missing or unknown; a foreign cursor
+// kFailedPrecondition: a field that must agree does not, also of a cursor (named,
+//                      both values); ranks are connected and there is no
+//                      takeover; a fenced incarnation
+// kInvalidArgument:    resume missing or unknown; not the text of a cursor
 absl::StatusOr<AttachDecision> DecideAttach(const JobRecord* record,
                                             const AttachIntent& intent);
 

@@ -1,6 +1,7 @@
 #include "common/job/job_record.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_format.h"
 #include "common/format/bytes.h"
@@ -57,13 +58,14 @@ absl::StatusOr<JobRecord> ApplyTo(const JobRecord& record,
   out.fenced.push_back(record.generation);
   if (out.fenced.size() > kFencedMax) out.fenced.erase(out.fenced.begin());
   out.generation = e.generation;
-  if (e.revision.content_digest != last.content_digest) {
-    // A revision that starts before another replaces it: those steps are
-    // trained again.
-    while (out.revisions.size() > 1 &&
-           out.revisions.back().from_step >= e.revision.from_step) {
-      out.revisions.pop_back();
-    }
+  // Steps from here on are trained again, with this content: what was recorded
+  // for them before is over, also when the newest content comes back earlier.
+  while (!out.revisions.empty() &&
+         out.revisions.back().from_step >= e.revision.from_step) {
+    out.revisions.pop_back();
+  }
+  if (out.revisions.empty() ||
+      out.revisions.back().content_digest != e.revision.content_digest) {
     out.revisions.push_back(e.revision);
   }
   return out;
@@ -72,6 +74,10 @@ absl::StatusOr<JobRecord> ApplyTo(const JobRecord& record,
 absl::StatusOr<JobRecord> ApplyTo(const JobRecord& record,
                                   const NameCheckpoint& e) {
   PENSTOCK_RETURN_IF_ERROR(CheckName("checkpoint", e.name));
+  if (record.job.empty()) {
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     {.where = "checkpoint " + e.name, .what = "no such job"});
+  }
   const auto known = record.checkpoints.find(e.name);
   if (known != record.checkpoints.end()) {
     if (known->second == e.next_step) return record;
@@ -84,20 +90,30 @@ absl::StatusOr<JobRecord> ApplyTo(const JobRecord& record,
          .action = "give another name"});
   }
   if (e.generation != record.generation.number) {
-    // A fenced generation may still name what it trained before the fence.
-    const bool was = std::any_of(
+    // A fenced generation may still name what it trained before the generation
+    // that followed it took over.
+    const auto was = std::find_if(
         record.fenced.begin(), record.fenced.end(),
         [&](const GenerationRecord& g) { return g.number == e.generation; });
-    if (!was || e.next_step > record.generation.start_step) {
+    const bool known_one = was != record.fenced.end();
+    const std::uint64_t fence =
+        !known_one ? 0
+        : std::next(was) == record.fenced.end()
+            ? record.generation.start_step
+            : std::next(was)->start_step;
+    if (!known_one || e.next_step > fence) {
       return MakeError(
           absl::StatusCode::kFailedPrecondition,
           {.where = absl::StrFormat("job %s, checkpoint %s", record.job, e.name),
            .what = "this generation is fenced",
            .found = absl::StrFormat("generation %d, next_step %d", e.generation,
                                     e.next_step),
-           .expected = absl::StrFormat("generation %d, or a step up to %d",
-                                       record.generation.number,
-                                       record.generation.start_step)});
+           .expected =
+               known_one
+                   ? absl::StrFormat("generation %d, or a step up to %d",
+                                     record.generation.number, fence)
+                   : absl::StrFormat("generation %d",
+                                     record.generation.number)});
     }
   }
   if (record.checkpoints.size() >= kCheckpointsMax) {

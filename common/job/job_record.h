@@ -58,7 +58,9 @@ struct CreateJob {
   GenerationRecord generation;
 };
 
-// The next generation; `revision` is appended when its content differs.
+// The next generation. From its first step on `revision` rules: a revision that
+// starts there or later is dropped, and this one appended when the content that
+// is left differs.
 struct OpenGeneration {
   GenerationRecord generation;
   FeedRevision revision;
@@ -78,8 +80,9 @@ using Event = std::variant<CreateJob, OpenGeneration, NameCheckpoint>;
 //
 // kAlreadyExists:      CreateJob on a job; a checkpoint name at another step
 // kFailedPrecondition: a generation that does not follow the open one; another
-//                      order digest; a checkpoint of a fenced generation past
-//                      the step where it was fenced
+//                      order digest; a checkpoint of no job, of an unknown
+//                      generation, or of a fenced one past the step where the
+//                      next one began
 // kInvalidArgument:    a name that is empty, too long or has other characters
 //                      than letters, digits, '.', '_', '-'
 // kResourceExhausted:  too many checkpoints
