@@ -60,7 +60,8 @@ class JobStore {
 // one node.
 //
 // kFailedPrecondition: another process has it open
-// kPermissionDenied, kUnavailable: the folder
+// kPermissionDenied:   folder or file cannot be written
+// kDataLoss:           the file is no job store
 absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteStore(
     const std::string& path);
 

@@ -66,25 +66,15 @@ class SqliteStore final : public JobStore {
     PENSTOCK_ASSIGN_OR_RETURN(
         next.record, job::Apply(now ? now->record : job::JobRecord{}, event));
     next.revision = revision + 1;
-    return Write(job, next, event);
+    PENSTOCK_RETURN_IF_ERROR(End(Write(job, next, event)));
+    return next;
   }
 
   absl::Status PutAcks(const std::string& job, std::uint64_t generation,
                        const std::vector<AckPosition>& acks) override {
     std::lock_guard lock(mutex_);
     PENSTOCK_RETURN_IF_ERROR(ended_);
-    PENSTOCK_RETURN_IF_ERROR(End(Run("BEGIN IMMEDIATE")));
-    for (const auto& a : acks) {
-      PENSTOCK_ASSIGN_OR_RETURN(
-          auto s, Prepare("INSERT INTO acks VALUES(?1,?2,?3,?4) ON CONFLICT"
-                          " DO UPDATE SET next_step=max(next_step,?4)"));
-      BindText(s.get(), 1, job);
-      sqlite3_bind_int64(s.get(), 2, static_cast<sqlite3_int64>(generation));
-      sqlite3_bind_int64(s.get(), 3, a.data_rank);
-      sqlite3_bind_int64(s.get(), 4, static_cast<sqlite3_int64>(a.next_step));
-      PENSTOCK_RETURN_IF_ERROR(End(Step(s.get())));
-    }
-    return End(Run("COMMIT"));
+    return End(PutAcksLocked(job, generation, acks));
   }
 
   absl::StatusOr<std::vector<AckPosition>> LoadAcks(
@@ -113,10 +103,12 @@ class SqliteStore final : public JobStore {
     PENSTOCK_ASSIGN_OR_RETURN(auto s,
                               Prepare("SELECT job FROM jobs ORDER BY job"));
     std::vector<std::string> names;
-    while (sqlite3_step(s.get()) == SQLITE_ROW) {
+    int rc;
+    while ((rc = sqlite3_step(s.get())) == SQLITE_ROW) {
       names.emplace_back(
           reinterpret_cast<const char*>(sqlite3_column_text(s.get(), 0)));
     }
+    if (rc != SQLITE_DONE) return Error("read");
     return names;
   }
 
@@ -136,18 +128,33 @@ class SqliteStore final : public JobStore {
     const auto bytes =
         static_cast<std::size_t>(sqlite3_column_bytes(s.get(), 1));
     auto record = job::DecodeRecord({blob, bytes});
-    if (!record.ok()) return Annotate(record.status(), path_);
+    if (!record.ok()) return Annotate(record.status(), path_ + ", job " + job);
     stored.record = *std::move(record);
     return std::optional<StoredJob>(std::move(stored));
   }
 
+  absl::Status PutAcksLocked(const std::string& job, std::uint64_t generation,
+                             const std::vector<AckPosition>& acks) {
+    PENSTOCK_RETURN_IF_ERROR(Run("BEGIN IMMEDIATE"));
+    for (const auto& a : acks) {
+      PENSTOCK_ASSIGN_OR_RETURN(
+          auto s, Prepare("INSERT INTO acks VALUES(?1,?2,?3,?4) ON CONFLICT"
+                          " DO UPDATE SET next_step=max(next_step,?4)"));
+      BindText(s.get(), 1, job);
+      sqlite3_bind_int64(s.get(), 2, static_cast<sqlite3_int64>(generation));
+      sqlite3_bind_int64(s.get(), 3, a.data_rank);
+      sqlite3_bind_int64(s.get(), 4, static_cast<sqlite3_int64>(a.next_step));
+      PENSTOCK_RETURN_IF_ERROR(Step(s.get()));
+    }
+    return Run("COMMIT");
+  }
+
   // Journal entry and record in one transaction. An error here leaves the
   // outcome unknown, so it ends the store.
-  absl::StatusOr<StoredJob> Write(const std::string& job,
-                                  const StoredJob& next,
-                                  const job::Event& event) {
+  absl::Status Write(const std::string& job, const StoredJob& next,
+                     const job::Event& event) {
     const auto blob = job::EncodeRecord(next.record);
-    PENSTOCK_RETURN_IF_ERROR(End(Run("BEGIN IMMEDIATE")));
+    PENSTOCK_RETURN_IF_ERROR(Run("BEGIN IMMEDIATE"));
     for (const char* sql :
          {"INSERT INTO journal VALUES(?1,?2,?4,?3)",
           "INSERT INTO jobs VALUES(?1,?2,?3) ON CONFLICT DO UPDATE SET"
@@ -161,10 +168,9 @@ class SqliteStore final : public JobStore {
         sqlite3_bind_int64(s.get(), 4,
                            static_cast<sqlite3_int64>(event.index()));
       }
-      PENSTOCK_RETURN_IF_ERROR(End(Step(s.get())));
+      PENSTOCK_RETURN_IF_ERROR(Step(s.get()));
     }
-    PENSTOCK_RETURN_IF_ERROR(End(Run("COMMIT")));
-    return next;
+    return Run("COMMIT");
   }
 
   absl::Status Error(const char* what) const {
@@ -180,7 +186,7 @@ class SqliteStore final : public JobStore {
     switch (code) {
       case SQLITE_BUSY:
       case SQLITE_LOCKED:
-        return MakeError(absl::StatusCode::kUnavailable, problem);
+        return MakeError(absl::StatusCode::kFailedPrecondition, problem);
       case SQLITE_READONLY:
       case SQLITE_CANTOPEN:
       case SQLITE_PERM:
@@ -247,6 +253,13 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteStore(
                       .what = "the job store cannot be opened",
                       .found = raw ? sqlite3_errmsg(raw) : "no memory",
                       .expected = "a writable state directory",
+                      .action = "correct state_dir or its rights"});
+  }
+  if (sqlite3_db_readonly(raw, "main") == 1) {  // SQLite's silent way out
+    return MakeError(absl::StatusCode::kPermissionDenied,
+                     {.where = path,
+                      .what = "the job store can only be read",
+                      .expected = "a file that this user may write",
                       .action = "correct state_dir or its rights"});
   }
   PENSTOCK_RETURN_IF_ERROR(store->Init());
