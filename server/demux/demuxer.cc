@@ -97,6 +97,15 @@ void ReadRotation(const AVStream& in, Stream& out) {
                   360) % 360;
 }
 
+// A time that a recording can have. What is further away (or not there) counts
+// as unknown, so that no sum of times overflows later.
+bool SaneTime(std::int64_t value, const Rational& tb) {
+  constexpr double kSecondsMax = 1e9;  // some 30 years
+  return value != AV_NOPTS_VALUE &&
+         std::abs(static_cast<double>(value) * static_cast<double>(tb.num) /
+                  static_cast<double>(tb.den)) <= kSecondsMax;
+}
+
 Stream Describe(const AVStream& in) {
   const AVCodecParameters& p = *in.codecpar;
   Stream s;
@@ -111,6 +120,7 @@ Stream Describe(const AVStream& in) {
   s.codec.profile = p.profile;
   s.codec.level = p.level;
   s.time_base = {in.time_base.num, in.time_base.den};
+  if (s.time_base.num <= 0 || s.time_base.den <= 0) s.time_base = {1, 90000};
   s.average_rate = {in.avg_frame_rate.num, std::max(in.avg_frame_rate.den, 1)};
   s.base_rate = {in.r_frame_rate.num, std::max(in.r_frame_rate.den, 1)};
   s.header_frames = in.nb_frames;
@@ -186,7 +196,12 @@ class FfmpegDemuxer final : public Demuxer {
       const int rc = av_read_frame(context_.get(), packet_.get());
       if (rc == AVERROR(EAGAIN)) continue;
       if (rc == AVERROR(ENOMEM)) {
-        return absl::ResourceExhaustedError("demuxer: no memory");
+        // In practice a damaged size: real shortage ends the process.
+        return MakeError(absl::StatusCode::kInvalidArgument,
+                         {.where = path_,
+                          .what = "a packet asks for more memory than there is",
+                          .action = "the file is damaged: copy it again, or "
+                                    "remove it from the sources"});
       }
       if (rc == AVERROR(EIO)) {
         return absl::UnavailableError(path_ + ": read error");
@@ -199,9 +214,11 @@ class FfmpegDemuxer final : public Demuxer {
     out = {};
     const AVPacket& p = *packet_;
     out.stream = p.stream_index;
-    out.pts = p.pts == AV_NOPTS_VALUE ? format::kNoPts : p.pts;
-    out.dts = p.dts == AV_NOPTS_VALUE ? format::kNoPts : p.dts;
-    out.duration = p.duration;
+    const Rational tb =
+        streams_[static_cast<std::size_t>(p.stream_index)].time_base;
+    out.pts = SaneTime(p.pts, tb) ? p.pts : format::kNoPts;
+    out.dts = SaneTime(p.dts, tb) ? p.dts : format::kNoPts;
+    out.duration = p.duration > 0 && SaneTime(p.duration, tb) ? p.duration : 0;
     if (p.flags & AV_PKT_FLAG_KEY) out.flags |= kDemuxKey;
     if (p.flags & AV_PKT_FLAG_DISCARD) out.flags |= kDemuxDiscard;
     if (p.flags & AV_PKT_FLAG_CORRUPT) out.flags |= kDemuxCorrupt;

@@ -52,8 +52,11 @@ std::uint64_t FillUnknown(IngestedVideo& v) {
       } else if (end == frames.size()) {
         pts = frames[i - 1].pts + n * nominal;
       } else {  // evenly between the neighbours
+        __extension__ using Wide = __int128;
         pts = frames[i - 1].pts +
-              (frames[end].pts - frames[i - 1].pts) * n / gaps;
+              static_cast<std::int64_t>(
+                  static_cast<Wide>(frames[end].pts - frames[i - 1].pts) * n /
+                  gaps);
       }
       frames[k].pts = pts;
       v.packets[frames[k].packet].flags |= format::kPacketSyntheticPts;

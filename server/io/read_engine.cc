@@ -14,6 +14,14 @@ namespace penstock::io {
 
 absl::StatusOr<std::shared_ptr<ReadFile>> ReadFile::Open(
     const std::string& path) {
+  // Looked at first: opening a pipe would wait for its writer.
+  struct stat st;
+  if (::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     {.where = path,
+                      .what = "not a regular file",
+                      .action = "copy the dataset again from its origin"});
+  }
   bool direct = true;
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
   if (fd < 0 && errno == EINVAL) {  // the file system has no O_DIRECT
@@ -23,7 +31,6 @@ absl::StatusOr<std::shared_ptr<ReadFile>> ReadFile::Open(
   if (fd < 0) {
     return ErrnoError(errno, path, "copy the dataset again from its origin");
   }
-  struct stat st;
   if (::fstat(fd, &st) != 0) {
     const int error = errno;
     ::close(fd);

@@ -18,6 +18,7 @@ inline constexpr std::size_t kReadAlignment = 4096;
 // takes it.
 class ReadFile {
  public:
+  // kInvalidArgument: not a regular file
   // kNotFound, kPermissionDenied, …: from errno
   static absl::StatusOr<std::shared_ptr<ReadFile>> Open(
       const std::string& path);

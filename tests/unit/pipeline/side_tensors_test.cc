@@ -1,5 +1,6 @@
 #include "server/pipeline/side_tensors.h"
 
+#include <algorithm>
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -7,131 +8,239 @@
 namespace penstock::pipeline {
 namespace {
 
+using format::BlockHeader;
+using format::BlockView;
 using format::EventKind;
 using format::EventRow;
+using format::TableRow;
+using format::TrackKind;
 
-EventRow Event(std::int64_t t, EventKind kind, std::uint32_t code, int v,
-               int y = 0) {
-  EventRow row{};
-  row.t_ns = t;
-  row.kind = kind;
-  row.code = code;
-  row.value = v;
-  row.value_y = y;
-  return row;
+constexpr std::uint8_t kValid = 128, kAny = 1, kEnd = 2, kDown = 4, kUp = 8;
+
+EventRow Event(std::int64_t t, EventKind kind, std::uint32_t code,
+               std::int32_t value, std::int32_t value_y = 0) {
+  EventRow r{};
+  r.t_ns = t;
+  r.kind = kind;
+  r.code = code;
+  r.value = value;
+  r.value_y = value_y;
+  return r;
 }
 
-std::vector<std::uint8_t> EventBlock(const std::vector<EventRow>& rows) {
-  format::BlockHeader header;
-  header.kind = format::TrackKind::kEvents;
-  return format::EncodeBlock(header, format::TableBytes(rows),
-                             static_cast<std::uint32_t>(rows.size()), {});
+std::vector<std::uint8_t> Events(const std::vector<EventRow>& rows) {
+  BlockHeader h;
+  h.kind = TrackKind::kEvents;
+  return EncodeBlock(h, format::TableBytes(rows),
+                     static_cast<std::uint32_t>(rows.size()), {});
 }
 
-SampleTimes Frames(std::vector<std::int64_t> starts, std::int64_t end) {
+// A value and whether it is known.
+struct Cell {
+  std::int64_t bits;
+  bool known = true;
+};
+std::vector<std::uint8_t> Table(const std::vector<std::int64_t>& times,
+                                const std::vector<std::vector<Cell>>& columns,
+                                bool carried = false) {
+  std::vector<TableRow> rows;
+  for (const auto t : times) {
+    rows.push_back({t, static_cast<std::int64_t>(rows.size())});
+  }
+  std::vector<std::uint8_t> payload;
+  for (const auto& column : columns) {
+    for (const Cell& c : column) {
+      const auto* p = reinterpret_cast<const std::uint8_t*>(&c.bits);
+      payload.insert(payload.end(), p, p + 8);
+    }
+    for (const Cell& c : column) payload.push_back(c.known ? 1 : 0);
+  }
+  BlockHeader h;
+  h.kind = TrackKind::kTicks;
+  h.flags = carried ? format::kBlockCarried : 0;
+  return EncodeBlock(h, format::TableBytes(rows),
+                     static_cast<std::uint32_t>(rows.size()), payload);
+}
+
+// frame_t_action_t: frame i with the inputs until the next frame.
+SampleTimes Forward(std::vector<std::int64_t> frames, std::int64_t end) {
   SampleTimes t;
-  t.starts = starts;
-  t.begins = starts;
-  t.ends.assign(starts.begin() + 1, starts.end());
-  t.ends.push_back(end);
-  t.valid.assign(starts.size(), true);
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    t.starts.push_back(frames[i]);
+    t.begins.push_back(frames[i]);
+    t.ends.push_back(i + 1 < frames.size() ? frames[i + 1] : end);
+    t.valid.push_back(true);
+  }
   return t;
 }
 
-TEST_CASE("keys: taps, holds and edges of an interval (B-40)", "[pipeline]") {
-  std::vector<EventRow> rows = {
-      Event(5, EventKind::kKey, 0, 1),   // held from before the window
-      Event(101, EventKind::kKey, 1, 1), Event(102, EventKind::kKey, 1, 0),
-      Event(200, EventKind::kKey, 0, 0),  // exactly at a boundary: frame 1
-      Event(299, EventKind::kKey, 2, 1)};
-  rows[0].flags = format::kEventHeld;
-  const auto bytes = EventBlock(rows);
-  const auto block = format::ParseBlock(bytes);
-  REQUIRE(block.ok());
-  const SideTrack track{0, {0, 1, 2, -1}, {}, {}};
-  const OutputSpec output{.name = "k", .kind = OutputKind::kKeys,
-                          .names = {"a", "b", "c", "d"}};
-  std::vector<std::uint8_t> out(3 * 4);
-  FillSide(output, &track, {&*block, 1}, Frames({100, 200, 300}, 400), out);
-  const std::uint8_t expected[12] = {
-      128 | 1 | 2, 128 | 1 | 4 | 8, 128, 128,          // a held, b tapped
-      128 | 1 | 8, 128, 128 | 1 | 2 | 4, 128,          // a released, c pressed
-      128, 128, 128 | 1 | 2, 128};                      // c still held
-  CHECK(std::memcmp(out.data(), expected, 12) == 0);
+// frame_t_action_t_minus_1 at the start of a track: no interval leads to frame 0.
+SampleTimes Backward(const std::vector<std::int64_t>& frames) {
+  SampleTimes t;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    t.starts.push_back(frames[i]);
+    t.begins.push_back(frames[i == 0 ? 0 : i - 1]);
+    t.ends.push_back(frames[i]);
+    t.valid.push_back(i > 0);
+  }
+  return t;
 }
 
-TEST_CASE("keys: where there is no interval the value is unknown, not a no-op",
+template <typename T>
+std::vector<T> Fill(OutputKind kind, const SideTrack& track,
+                    const std::vector<std::vector<std::uint8_t>>& blocks,
+                    const SampleTimes& times, std::size_t count) {
+  std::vector<BlockView> views;
+  for (const auto& b : blocks) views.push_back(format::ParseBlock(b).value());
+  OutputSpec output;
+  output.kind = kind;
+  // Every byte must be written, whatever was there.
+  std::vector<std::uint8_t> out(count * sizeof(T), 0xEE);
+  std::vector<std::uint8_t> again(count * sizeof(T), 0x11);
+  FillSide(output, &track, views, times, out);
+  FillSide(output, &track, views, times, again);
+  CHECK(out == again);
+  std::vector<T> values(count);
+  std::memcpy(values.data(), out.data(), out.size());
+  return values;
+}
+
+using Bits = std::vector<std::uint8_t>;
+using Blocks = std::vector<std::vector<std::uint8_t>>;
+
+TEST_CASE("keys: pairing decides which interval a frame gets (B-40)",
           "[pipeline]") {
-  const auto bytes = EventBlock({Event(150, EventKind::kKey, 0, 1)});
-  const auto block = format::ParseBlock(bytes);
-  SampleTimes times;  // what led to each frame
-  times.starts = {100, 200};
-  times.begins = {100, 100};
-  times.ends = {100, 200};
-  times.valid = {false, true};
-  const SideTrack track{0, {0}, {}, {}};
-  const OutputSpec output{.name = "k", .kind = OutputKind::kKeys, .names = {"a"}};
-  std::vector<std::uint8_t> out(2, 99);
-  FillSide(output, &track, {&*block, 1}, times, out);
-  CHECK(out[0] == 0);
-  CHECK(out[1] == (128 | 1 | 2 | 4));
+  const Blocks blocks = {Events({Event(12, EventKind::kKey, 3, 1),
+                                      Event(14, EventKind::kKey, 3, 0),
+                                      Event(25, EventKind::kKey, 3, 1)})};
+  const SideTrack track{0, {3}, {}, {}};
+  SECTION("the interval that the frame begins") {
+    CHECK(Fill<std::uint8_t>(OutputKind::kKeys, track, blocks,
+                             Forward({0, 10, 20}, 30), 3) ==
+          Bits{kValid, kValid | kDown | kUp | kAny, kValid | kDown | kAny | kEnd});
+  }
+  SECTION("the interval that led to the frame; the first has none") {
+    CHECK(Fill<std::uint8_t>(OutputKind::kKeys, track, blocks,
+                             Backward({0, 10, 20}), 3) ==
+          Bits{0, kValid, kValid | kDown | kUp | kAny});
+  }
 }
 
-TEST_CASE("mouse: sums of an interval, with its flag", "[pipeline]") {
-  const auto bytes = EventBlock({Event(99, EventKind::kMouseRel, 0, 100, 100),
-                                 Event(100, EventKind::kMouseRel, 0, 3, -4),
-                                 Event(150, EventKind::kMouseRel, 0, 5, 1),
-                                 Event(199, EventKind::kWheel, 0, -2),
-                                 Event(200, EventKind::kMouseRel, 0, 7, 7)});
-  const auto block = format::ParseBlock(bytes);
-  const OutputSpec output{.name = "m", .kind = OutputKind::kMouse};
-  const SideTrack track;
-  std::vector<std::uint8_t> out(2 * 16);
-  FillSide(output, &track, {&*block, 1}, Frames({100, 200}, 300), out);
-  std::int32_t v[8];
-  std::memcpy(v, out.data(), 32);
-  const std::int32_t expected[8] = {8, -3, -2, 1, 7, 7, 0, 1};
-  CHECK(std::memcmp(v, expected, 32) == 0);
+TEST_CASE("keys: unknown is never no-op", "[pipeline]") {
+  const Blocks blocks = {Events({Event(1, EventKind::kKey, 0, 1)})};
+  const SideTrack track{0, {0, -1}, {}, {}};
+  // An interval that does not exist has no valid bit, even while a key is down.
+  SampleTimes t = Forward({0, 10}, 20);
+  t.valid = {true, false};
+  CHECK(Fill<std::uint8_t>(OutputKind::kKeys, track, blocks, t, 4) ==
+        Bits{kValid | kDown | kAny | kEnd, kValid, 0, 0});
 }
 
-TEST_CASE("columns: the last row before the end, unknown is flagged",
+TEST_CASE("keys: what is held when the first block begins is held",
           "[pipeline]") {
-  const std::vector<format::TableRow> rows = {{90, 0}, {150, 1}, {250, 2}};
-  std::vector<std::uint8_t> payload;
-  auto column = [&](std::vector<std::int64_t> values,
-                    std::vector<std::uint8_t> valid) {
-    const auto* p = reinterpret_cast<const std::uint8_t*>(values.data());
-    payload.insert(payload.end(), p, p + 24);
-    payload.insert(payload.end(), valid.begin(), valid.end());
-  };
-  column({10, 20, 30}, {1, 1, 1});
-  column({std::bit_cast<std::int64_t>(0.5), 0, std::bit_cast<std::int64_t>(2.5)},
-         {1, 0, 1});
-  format::BlockHeader header;
-  header.kind = format::TrackKind::kTicks;
-  const auto bytes =
-      format::EncodeBlock(header, format::TableBytes(rows), 3, payload);
-  const auto block = format::ParseBlock(bytes);
-  REQUIRE(block.ok());
-  const SideTrack track{0, {0, 1}, {false, true}, {}};
-  const OutputSpec output{.name = "c", .kind = OutputKind::kColumns,
-                          .names = {"a", "b"}};
-  std::vector<std::uint8_t> out(3 * 4 * 4);
-  FillSide(output, &track, {&*block, 1}, Frames({50, 100, 200}, 300), out);
-  float v[12];
-  std::memcpy(v, out.data(), sizeof(v));
-  const float expected[12] = {10, 0.5f, 1, 1, 20, 0, 1, 0, 30, 2.5f, 1, 1};
-  CHECK(std::memcmp(v, expected, sizeof(v)) == 0);
+  EventRow held = Event(0, EventKind::kKey, 2, 1);
+  held.flags = format::kEventHeld;
+  const SideTrack track{0, {2, 5}, {}, {}};
+  CHECK(Fill<std::uint8_t>(
+            OutputKind::kKeys, track,
+            {Events({held}), Events({held, Event(15, EventKind::kKey, 2, 0)})},
+            Forward({0, 10}, 20), 4) ==
+        Bits{kValid | kAny | kEnd, kValid, kValid | kAny | kUp, kValid});
 }
 
-TEST_CASE("times: ns of each frame", "[pipeline]") {
-  const OutputSpec output{.name = "t", .kind = OutputKind::kTimes};
-  std::vector<std::uint8_t> out(16);
-  FillSide(output, nullptr, {}, Frames({7, 9}, 11), out);
-  std::int64_t v[2];
-  std::memcpy(v, out.data(), 16);
-  CHECK(v[0] == 7);
-  CHECK(v[1] == 9);
+TEST_CASE("keys: frames apart get their own intervals", "[pipeline]") {
+  const Blocks blocks = {Events({Event(3, EventKind::kKey, 0, 1),
+                                      Event(13, EventKind::kKey, 0, 0),
+                                      Event(22, EventKind::kKey, 0, 1)})};
+  SampleTimes t;
+  t.starts = t.begins = {0, 20};
+  t.ends = {10, 30};
+  t.valid = {true, true};
+  CHECK(Fill<std::uint8_t>(OutputKind::kKeys, {0, {0}, {}, {}}, blocks, t, 2) ==
+        Bits{kValid | kDown | kAny | kEnd, kValid | kDown | kAny | kEnd});
+}
+
+TEST_CASE("mouse: sums, wheel and validity", "[pipeline]") {
+  const Blocks blocks = {
+      Events({Event(1, EventKind::kMouseRel, 0, 3, -2),
+              Event(2, EventKind::kMouseRel, 0, 4, -1),
+              Event(3, EventKind::kWheel, 0, -1),
+              Event(4, EventKind::kMouseAbs, 0, 100, 100),
+              Event(10, EventKind::kMouseRel, 0, 9, 9)})};
+  SampleTimes t = Forward({0, 10, 20}, 30);
+  t.valid[1] = false;
+  CHECK(Fill<std::int32_t>(OutputKind::kMouse, {}, blocks, t, 12) ==
+        std::vector<std::int32_t>{7, -3, -1, 1,   // sums
+                                  0, 0, 0, 0,     // unknown
+                                  0, 0, 0, 1});   // known: nothing moved
+}
+
+TEST_CASE("mouse: sums are saturated, not wrapped", "[pipeline]") {
+  const Blocks blocks = {
+      Events({Event(1, EventKind::kMouseRel, 0, INT32_MAX, INT32_MIN),
+              Event(2, EventKind::kMouseRel, 0, INT32_MAX, INT32_MIN)})};
+  CHECK(Fill<std::int32_t>(OutputKind::kMouse, {}, blocks, Forward({0}, 10),
+                           4) ==
+        std::vector<std::int32_t>{INT32_MAX, INT32_MIN, 0, 1});
+}
+
+TEST_CASE("columns: the last row before the interval ends, known or not",
+          "[pipeline]") {
+  const auto half = std::bit_cast<std::int64_t>(0.5);
+  const auto two = std::bit_cast<std::int64_t>(2.0);
+  const Blocks blocks = {
+      Table({5, 12, 20}, {{{100}, {90}, {80}}, {{half}, {0, false}, {two}}})};
+  const SideTrack track{0, {1, 0}, {true, false}, {}};
+  SECTION("frame_t_action_t") {
+    CHECK(Fill<float>(OutputKind::kColumns, track, blocks,
+                      Forward({0, 10, 20}, 30), 12) ==
+          std::vector<float>{0.5f, 100, 1, 1,  //
+                             0, 90, 0, 1,      // the value is unknown
+                             2, 80, 1, 1});
+  }
+  SECTION("a row at the end of the interval belongs to the next") {
+    CHECK(Fill<float>(OutputKind::kColumns, {0, {0}, {false}, {}}, blocks,
+                      Forward({0, 12}, 20), 4) ==
+          std::vector<float>{100, 1, 90, 1});
+  }
+  SECTION("frame_t_action_t_minus_1") {
+    CHECK(Fill<float>(OutputKind::kColumns, {0, {0}, {false}, {}}, blocks,
+                      Backward({0, 10, 20}), 6) ==
+          std::vector<float>{0, 0, 100, 1, 90, 1});
+  }
+  SECTION("before the first row nothing is known") {
+    CHECK(Fill<float>(OutputKind::kColumns, {0, {0}, {false}, {}}, blocks,
+                      Forward({0, 5}, 6), 4) ==
+          std::vector<float>{0, 0, 100, 1});
+  }
+  SECTION("no rows at all") {
+    CHECK(Fill<float>(OutputKind::kColumns, {0, {0}, {false}, {}}, {},
+                      Forward({0}, 5), 2) == std::vector<float>{0, 0});
+  }
+  SECTION("a column that the block does not have") {
+    CHECK(Fill<float>(OutputKind::kColumns, {0, {7}, {false}, {}}, blocks,
+                      Forward({0}, 10), 2) == std::vector<float>{0, 0});
+  }
+}
+
+TEST_CASE("columns: the carried row of a later block is no news", "[pipeline]") {
+  // The row at 5 is said again when the second block begins at 10.
+  const Blocks blocks = {Table({5}, {{{100}}}),
+                              Table({5, 15}, {{{100}, {90}}}, true)};
+  const SideTrack track{0, {0}, {false}, {}};
+  CHECK(Fill<float>(OutputKind::kColumns, track, blocks, Forward({0, 10}, 20),
+                    4) == std::vector<float>{100, 1, 90, 1});
+  // Alone it is how the block knows what was before.
+  CHECK(Fill<float>(OutputKind::kColumns, track, {blocks[1]},
+                    Forward({10, 14}, 15), 4) ==
+        std::vector<float>{100, 1, 100, 1});
+}
+
+TEST_CASE("times: a frame shows at its own start", "[pipeline]") {
+  CHECK(Fill<std::int64_t>(OutputKind::kTimes, {}, {}, Forward({-5, 10}, 20), 2) ==
+        std::vector<std::int64_t>{-5, 10});
+  CHECK(Fill<std::int64_t>(OutputKind::kTimes, {}, {}, Backward({0, 10}), 2) ==
+        std::vector<std::int64_t>{0, 10});
 }
 
 }  // namespace
