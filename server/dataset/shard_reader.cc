@@ -13,7 +13,8 @@ namespace penstock::dataset {
 
 absl::StatusOr<std::unique_ptr<ShardReader>> ShardReader::Open(
     std::string path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: opening a pipe would wait for its writer.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     return ErrnoError(errno, path, "copy the dataset again from its origin");
   }
@@ -27,6 +28,11 @@ ShardReader::~ShardReader() { ::close(fd_); }
 absl::Status ShardReader::Init() {
   struct stat st;
   if (::fstat(fd_, &st) != 0) return ErrnoError(errno, path_);
+  if (!S_ISREG(st.st_mode)) {
+    return MakeError(absl::StatusCode::kDataLoss,
+                     {.where = path_, .what = "not a regular file",
+                      .action = "copy the dataset again from its origin"});
+  }
   bytes_ = static_cast<std::uint64_t>(st.st_size);
   if (bytes_ < format::kShardHeaderBytes + format::kShardTrailerBytes) {
     return MakeError(absl::StatusCode::kDataLoss,

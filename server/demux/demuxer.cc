@@ -156,6 +156,14 @@ class FfmpegDemuxer final : public Demuxer {
 
   absl::Status Init() {
     decode::AvLogScope scope(complaints_);
+    // A pipe would be waited for, without end.
+    struct stat st;
+    if (::stat(path_.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       {.where = path_,
+                        .what = "not a regular file",
+                        .action = "remove it from the sources"});
+    }
     file_.fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
     if (file_.fd < 0) return ErrnoError(errno, path_, "check path and rights");
     io_.reset(avio_alloc_context(

@@ -144,6 +144,14 @@ absl::Status ScanFolder(const fs::path& folder, int depth,
 }
 
 absl::Status HashFile(const std::string& path, hash::Sha256& into) {
+  std::error_code error;
+  if (const auto status = fs::status(path, error);
+      fs::exists(status) && !fs::is_regular_file(status)) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     {.where = path,
+                      .what = "not a regular file",  // a pipe would be waited for
+                      .action = "remove it from the sources"});
+  }
   std::ifstream in(path, std::ios::binary);
   if (!in) {
     return ErrnoError(errno, path, "check that it is there and readable");

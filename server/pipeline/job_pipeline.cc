@@ -381,18 +381,20 @@ class JobPipeline::Impl {
   }
 
   void SubmitSides(const std::shared_ptr<StepWork>& work) {
-    for (auto& [key, side] : work->sides) {
-      const auto& seg = plan_->sources()[side.source]
-                            .dataset->index()
-                            .segments[side.segment];
-      SideRead* read = &side;
-      SubmitRead(side.shard->file, PageDown(seg.offset),
-                 {side.memory.get(), side.bytes},
-                 seg.offset + seg.bytes - PageDown(seg.offset),
-                 [this, work, read](absl::Status s) {
-                   OnSideRead(work, *read, std::move(s));
-                 });
-    }
+    for (auto& [key, side] : work->sides) ReadSide(work, side);
+  }
+
+  void ReadSide(const std::shared_ptr<StepWork>& work, SideRead& side) {
+    const auto& seg = plan_->sources()[side.source]
+                          .dataset->index()
+                          .segments[side.segment];
+    SideRead* read = &side;
+    SubmitRead(side.shard->file, PageDown(seg.offset),
+               {side.memory.get(), side.bytes},
+               seg.offset + seg.bytes - PageDown(seg.offset),
+               [this, work, read](absl::Status s) {
+                 OnSideRead(work, *read, std::move(s));
+               });
   }
 
   void SubmitRead(const std::shared_ptr<io::ReadFile>& file,
@@ -415,16 +417,25 @@ class JobPipeline::Impl {
   void OnSideRead(const std::shared_ptr<StepWork>& work, SideRead& side,
                   absl::Status status) {
     if (!status.ok()) return Fail(std::move(status));
-    const auto& seg = plan_->sources()[side.source]
-                          .dataset->index()
-                          .segments[side.segment];
+    const SourceRef& source = plan_->sources()[side.source];
+    const auto& index = source.dataset->index();
+    const auto& seg = index.segments[side.segment];
     auto block = format::ParseBlock(
         {side.memory.get() + (seg.offset - PageDown(seg.offset)), seg.bytes});
+    if (!block.ok() && !side.read_again) {
+      side.read_again = true;  // as for GOPs
+      return ReadSide(work, side);
+    }
     if (!block.ok()) {
-      return Fail(Annotate(block.status(),
-                           absl::StrFormat("%s, byte %d",
-                                           side.shard->file->path(),
-                                           seg.offset)));
+      const auto& track = index.tracks[seg.track];
+      return Fail(Annotate(
+          block.status(),
+          absl::StrFormat(
+              "step %d, source \"%s\", capture %s, block of track %d at byte %d "
+              "of %s (`penstock verify` finds what is damaged)",
+              work->step, source.name,
+              hash::Hex(index.captures[track.capture].id).substr(0, 16),
+              track.ordinal, seg.offset, side.shard->file->path())));
     }
     side.block = *block;
     --work->sides_left;

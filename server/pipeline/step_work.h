@@ -57,6 +57,7 @@ struct SideRead {
   std::unique_ptr<std::uint8_t, Free> memory;  // page aligned
   std::uint64_t bytes = 0;
   std::optional<format::BlockView> block;  // once read and parsed
+  bool read_again = false;  // it was damaged at the first read
 };
 
 struct StepItem {

@@ -1,0 +1,461 @@
+// The main job on real processes: import, daemon, ranks, kill -9 of everything.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "tests/support/child.h"
+#include "tests/support/temp_dir.h"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using test::Child;
+
+const std::string kBin = PENSTOCK_BIN_DIR;
+const std::string kCaptures =
+    std::string(PENSTOCK_SOURCE_DIR) + "/tests/data/captures";
+
+// One dataset for all tests of this program.
+const std::string& Dataset() {
+  static test::TempDir dir;
+  static const std::string path = [] {
+    const std::string out = dir.path() + "/dataset";
+    Child import({kBin + "/penstock", "import", kCaptures, "--out", out});
+    const int code = import.Wait();
+    INFO(import.output());
+    REQUIRE(code == 0);
+    return out;
+  }();
+  return path;
+}
+
+// A folder with a feed, a daemon's configuration, and what runs there.
+class Site {
+ public:
+  Site() {
+    WriteFeed("feed.yaml", "main", 8);
+    std::ofstream(home_ / "penstockd.yaml")
+        << "socket_dir: " << run() << "\nstate_dir: " << home_ / "state"
+        << "\narena_bytes: 268435456\nlog_level: info\n";
+  }
+
+  void WriteFeed(const std::string& file, const std::string& name, int batch,
+                 const std::string& more = "") {
+    std::ofstream(home_ / file)
+        << "name: " << name << "\nseed: 3\nglobal_batch: " << batch
+        << "\nsources:\n  - name: doom\n    dataset: " << Dataset()
+        << "\n    filter: title LIKE 'freedoom%'\n    weight: 0.75\n"
+           "    view: {frames: 4, stride: 2, hop: 8}\n"
+           "  - name: wolf\n    dataset: "
+        << Dataset()
+        << "\n    filter: title = 'solarwolf'\n    weight: 0.25\n"
+           "    view: {frames: 4, stride: 2, hop: 8}\n"
+           "outputs:\n  - name: video\n    video: {width: 64, height: 48}\n"
+           "  - name: keys\n    keys: {track: input, keys: [KeyW, Space]}\n"
+           "  - name: mouse\n    mouse: {track: input}\n"
+        << more;
+  }
+
+  std::string run() const { return home_ / "run"; }
+  std::string path(const std::string& file) const { return home_ / file; }
+
+  void StartDaemon() {
+    daemon_ = std::make_unique<Child>(std::vector<std::string>{
+        kBin + "/penstockd", "--config", path("penstockd.yaml"),
+        "--insecure-loopback"});
+    const bool serves = daemon_->WaitFor("tcp_port");
+    INFO(daemon_->output());
+    REQUIRE(serves);
+  }
+  Child& daemon() { return *daemon_; }
+  void KillDaemon() {
+    daemon_->Kill(SIGKILL);
+    daemon_->Wait();
+  }
+  std::string Tcp() {
+    daemon_->WaitFor("\n");
+    const auto at = daemon_->output().find("{\"tcp_port\":");
+    return "tcp:127.0.0.1:" +
+           std::to_string(std::atoi(daemon_->output().c_str() + at + 12));
+  }
+
+  std::unique_ptr<Child> Feed(std::vector<std::string> more,
+                              const std::string& feed = "feed.yaml") {
+    std::vector<std::string> command = {kBin + "/penstock", "feed", "--feed",
+                                        path(feed), "--digest", "--json"};
+    command.insert(command.end(), more.begin(), more.end());
+    return std::make_unique<Child>(command);
+  }
+
+  // `penstock feed --connect …` for one rank.
+  std::unique_ptr<Child> Rank(int rank, int world, int steps,
+                              const std::string& incarnation,
+                              std::vector<std::string> more = {}) {
+    std::vector<std::string> args = {
+        "--connect",     run(),           "--rank",  std::to_string(rank),
+        "--world",       std::to_string(world), "--steps",
+        std::to_string(steps), "--incarnation", incarnation};
+    args.insert(args.end(), more.begin(), more.end());
+    return Feed(args);
+  }
+
+ private:
+  test::TempDir dir_;
+  fs::path home_ = dir_.path();
+  std::unique_ptr<Child> daemon_;
+};
+
+// step -> line, of the steps in an output.
+std::map<std::uint64_t, Json> Steps(const std::string& output) {
+  std::map<std::uint64_t, Json> out;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    const Json j = Json::parse(line, nullptr, false);
+    if (j.is_object() && j.contains("digest")) out[j["step"]] = j;
+  }
+  return out;
+}
+
+std::string StateDict(const std::string& output) {
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    const Json j = Json::parse(line, nullptr, false);
+    if (j.is_object() && j.contains("state_dict")) return j["state_dict"];
+  }
+  return "";
+}
+
+std::map<std::uint64_t, std::string> Digests(const std::string& output) {
+  std::map<std::uint64_t, std::string> out;
+  for (const auto& [step, line] : Steps(output)) out[step] = line["digest"];
+  return out;
+}
+
+// The reference: the same steps without a daemon.
+std::map<std::uint64_t, std::string> Reference(Site& site, int rank, int world,
+                                               int steps, int from = 0) {
+  auto local = site.Feed({"--local", "--rank", std::to_string(rank), "--world",
+                          std::to_string(world), "--steps",
+                          std::to_string(steps), "--resume",
+                          from == 0 ? "new" : "step:" + std::to_string(from)});
+  const int code = local->Wait();
+  INFO(local->output());
+  REQUIRE(code == 0);
+  return Digests(local->output());
+}
+
+std::string LineOf(int step) { return "\"step\":" + std::to_string(step) + ","; }
+
+std::set<std::string> Listing(const std::string& folder) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (const auto& e : fs::directory_iterator(folder, error)) {
+    names.insert(e.path().filename());
+  }
+  return names;
+}
+
+TEST_CASE("kill -9 of the daemon: the ranks go on with the same bytes (B-1, B-2)",
+          "[integration]") {
+  Site site;
+  const auto shm_before = Listing("/dev/shm");
+  site.StartDaemon();
+  auto r0 = site.Rank(0, 2, 14, "a");
+  auto r1 = site.Rank(1, 2, 14, "a");
+  for (int step : {0, 5, 6}) {  // at the first step, in the middle, and again
+    REQUIRE(r0->WaitFor(LineOf(step)));
+    site.KillDaemon();
+    site.StartDaemon();
+  }
+  const int c0 = r0->Wait(), c1 = r1->Wait();
+  INFO(r0->output() << r1->output() << site.daemon().output());
+  REQUIRE(c0 == 0);
+  REQUIRE(c1 == 0);
+  CHECK(Digests(r0->output()) == Reference(site, 0, 2, 14));
+  CHECK(Digests(r1->output()) == Reference(site, 1, 2, 14));
+  site.daemon().Kill(SIGTERM);
+  CHECK(site.daemon().Wait() == 0);
+  CHECK(Listing("/dev/shm") == shm_before);  // B-34
+  CHECK(Listing(site.run()) == std::set<std::string>{"penstockd.lock"});
+}
+
+TEST_CASE("kill -9 of a rank: the next one finds the unacknowledged batch",
+          "[integration]") {
+  Site site;
+  site.StartDaemon();
+  auto other = site.Rank(1, 2, 8, "a");
+  auto killed = site.Rank(0, 2, 8, "a");
+  REQUIRE(killed->WaitFor(LineOf(3)));
+  killed->Kill(SIGKILL);
+  killed->Wait();
+  auto again = site.Rank(0, 2, 8, "a");
+  const auto expected = Reference(site, 0, 2, 16);
+  REQUIRE(other->Wait() == 0);
+  // The other rank ends after 8 steps; the new one takes what is made.
+  REQUIRE(again->WaitFor("\"digest\""));
+  again->WaitFor(LineOf(7));
+  const auto got = Digests(again->output());
+  REQUIRE_FALSE(got.empty());
+  const std::uint64_t first = got.begin()->first;
+  CHECK(first >= 3);  // steps that were acknowledged are not given again
+  CHECK(first <= 4);
+  for (const auto& [step, digest] : got) CHECK(expected.at(step) == digest);
+}
+
+TEST_CASE("any number of ranks gets the same global batches (B-6)",
+          "[integration]") {
+  Site site;
+  site.StartDaemon();
+  auto items = [](const std::vector<std::string>& outputs) {
+    std::map<std::uint64_t, std::multiset<std::string>> all;
+    for (const auto& output : outputs) {
+      for (const auto& [step, line] : Steps(output)) {
+        for (std::size_t i = 0; i < line["samples"].size(); ++i) {
+          all[step].insert(line["samples"][i].get<std::string>() + " " +
+                           line["item_digests"][i].get<std::string>());
+        }
+      }
+    }
+    return all;
+  };
+  std::map<std::uint64_t, std::multiset<std::string>> seen;
+  std::string cursor = "new";
+  int start = 0;
+  for (int world : {1, 4, 2}) {
+    std::vector<std::unique_ptr<Child>> ranks;
+    std::vector<std::string> outputs;
+    for (int r = 0; r < world; ++r) {
+      ranks.push_back(site.Rank(r, world, 3, "run-" + std::to_string(world),
+                                {"--resume", cursor}));
+    }
+    for (auto& r : ranks) {
+      const int code = r->Wait();
+      INFO(r->output());
+      REQUIRE(code == 0);
+      outputs.push_back(r->output());
+    }
+    for (auto& output : outputs) {  // one cursor for all ranks (B-7)
+      CHECK(StateDict(output) == StateDict(outputs[0]));
+    }
+    cursor = StateDict(outputs[0]);
+    for (const auto& [step, set] : items(outputs)) {
+      CHECK(set.size() == 8);
+      seen[step] = set;
+    }
+    start += 3;
+  }
+  REQUIRE(seen.size() == 9);
+  auto whole = site.Feed({"--local", "--steps", "9"});
+  REQUIRE(whole->Wait() == 0);
+  CHECK(seen == items({whole->output()}));
+}
+
+TEST_CASE("kill -9 of decoder workers changes no byte (B-9)", "[integration]") {
+  Site site;
+  site.StartDaemon();
+  auto rank = site.Rank(0, 1, 10, "a");
+  for (int step : {1, 3, 5}) {
+    REQUIRE(rank->WaitFor(LineOf(step)));
+    // The daemon's children are the zygote, its children the workers.
+    Child workers({"/bin/sh", "-c",
+                   "for z in $(pgrep -P " + std::to_string(site.daemon().pid()) +
+                       "); do pgrep -P $z; done | head -n 1 | xargs -r kill -9"});
+    workers.Wait();
+  }
+  const int code = rank->Wait();
+  INFO(rank->output() << site.daemon().output());
+  REQUIRE(code == 0);
+  CHECK(Digests(rank->output()) == Reference(site, 0, 1, 10));
+}
+
+TEST_CASE("kill -9 of the zygote: a new arena, the same bytes", "[integration]") {
+  Site site;
+  site.StartDaemon();
+  auto rank = site.Rank(0, 1, 10, "a");
+  REQUIRE(rank->WaitFor(LineOf(3)));
+  Child zygote({"/bin/sh", "-c",
+                "pgrep -P " + std::to_string(site.daemon().pid()) +
+                    " | xargs -r kill -9"});
+  zygote.Wait();
+  const int code = rank->Wait();
+  INFO(rank->output() << site.daemon().output());
+  REQUIRE(code == 0);
+  CHECK(Digests(rank->output()) == Reference(site, 0, 1, 10));
+}
+
+TEST_CASE("remote ranks get the same bytes", "[integration]") {
+  Site site;
+  site.StartDaemon();
+  auto remote = site.Feed({"--connect", site.Tcp(), "--steps", "4",
+                           "--incarnation", "a", "--job", "remote"});
+  const int code = remote->Wait();
+  INFO(remote->output());
+  REQUIRE(code == 0);
+  CHECK(Digests(remote->output()) == Reference(site, 0, 1, 4));
+}
+
+TEST_CASE("refusals name where, what, found, expected, what to do (B-4)",
+          "[integration]") {
+  Site site;
+  site.StartDaemon();
+  auto first = site.Rank(0, 1, 2, "a");
+  REQUIRE(first->Wait() == 0);
+  const std::string cursor = StateDict(first->output());
+  auto refused = [&](std::vector<std::string> more, int expected_code,
+                     const std::vector<std::string>& words,
+                     const std::string& feed = "feed.yaml") {
+    std::vector<std::string> args = {"--connect", site.run(), "--steps", "1"};
+    args.insert(args.end(), more.begin(), more.end());
+    auto c = site.Feed(args, feed);
+    const int code = c->Wait();
+    INFO(c->output());
+    CHECK(code == expected_code);
+    for (const auto& w : words) {
+      INFO("word " << w);
+      CHECK(c->output().find(w) != std::string::npos);
+    }
+  };
+  SECTION("an existing job with resume new") {
+    refused({"--incarnation", "b"}, 2, {"job main", "exists", "do  "});
+  }
+  SECTION("a cursor of another job") {
+    refused({"--incarnation", "b", "--job", "other", "--resume", cursor}, 2,
+            {"the cursor's job differs", "main", "other"});
+  }
+  SECTION("no cursor at all") {
+    refused({"--incarnation", "b", "--resume", "whatever"}, 2, {"resume"});
+  }
+  SECTION("another feed under the same job") {
+    site.WriteFeed("other.yaml", "main", 16);
+    refused({"--incarnation", "b", "--resume", "step:1"}, 2,
+            {"feed (order digest) differs", "found", "expected"}, "other.yaml");
+  }
+  SECTION("a world that does not divide the batch") {
+    refused({"--incarnation", "b", "--job", "w", "--world", "3"}, 2,
+            {"global_batch 8", "6 or 9", "1, 2, 4, 8"});
+  }
+  SECTION("ranks of one run that disagree") {
+    refused({"--incarnation", "a", "--world", "2"}, 2,
+            {"data ranks differs", "2", "1"});
+  }
+  SECTION("a key that no capture has") {
+    site.WriteFeed("keys.yaml", "keys", 8,
+                   "  - name: more\n    keys: {track: input, keys: [KeyWW]}\n");
+    refused({"--incarnation", "b"}, 2, {"KeyWW", "\"KeyW\"?"}, "keys.yaml");
+  }
+  SECTION("a step that does not fit the arena") {
+    site.WriteFeed("big.yaml", "big", 8,
+                   "  - name: big\n    video: {width: 4096, height: 4096}\n");
+    refused({"--incarnation", "b"}, 2, {"do not fit", "at least", "arena_bytes"},
+            "big.yaml");
+  }
+  SECTION("no daemon there") {
+    site.KillDaemon();
+    refused({"--incarnation", "b", "--timeout-ms", "300"}, 3,
+            {"no daemon answers", "start penstockd"});
+  }
+}
+
+TEST_CASE("a new run while ranks are connected needs takeover, then fences them",
+          "[integration]") {
+  Site site;
+  site.StartDaemon();
+  auto old = site.Rank(0, 1, 100000, "a");
+  REQUIRE(old->WaitFor(LineOf(2)));
+  auto refused = site.Rank(0, 1, 1, "b", {"--resume", "step:1"});
+  CHECK(refused->Wait() == 2);
+  CHECK(refused->output().find("still connected") != std::string::npos);
+  auto taken = site.Rank(0, 1, 2, "b", {"--resume", "step:1", "--takeover"});
+  CHECK(taken->Wait() == 0);
+  CHECK(old->Wait() == 2);
+  INFO(old->output());
+  CHECK(old->output().find("fenced") != std::string::npos);
+  CHECK(Digests(taken->output()) == Reference(site, 0, 1, 2, 1));
+}
+
+TEST_CASE("a flipped bit stops the job with its place named (B-15)",
+          "[integration]") {
+  Site site;
+  const std::string copy = site.path("copy");
+  fs::copy(Dataset(), copy, fs::copy_options::recursive);
+  const std::string shard = copy + "/shards/00000.pshard";
+  std::fstream f(shard, std::ios::in | std::ios::out | std::ios::binary);
+  for (std::uint64_t at = 100'000; at + 100'000 < fs::file_size(shard);
+       at += 50'000) {
+    f.seekg(static_cast<std::streamoff>(at));
+    const char byte = static_cast<char>(f.get() ^ 1);
+    f.seekp(static_cast<std::streamoff>(at));
+    f.put(byte);
+  }
+  f.close();
+  std::ifstream in(site.path("feed.yaml"));
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  for (std::size_t at; (at = text.find(Dataset())) != std::string::npos;) {
+    text.replace(at, Dataset().size(), copy);
+  }
+  std::ofstream(site.path("flipped.yaml")) << text;
+  auto local = site.Feed({"--local", "--steps", "20"}, "flipped.yaml");
+  CHECK(local->Wait() == 1);
+  INFO(local->output());
+  for (const char* word : {"step ", "source ", "capture ", " at byte ",
+                           "checksum differs", "00000.pshard"}) {
+    CHECK(local->output().find(word) != std::string::npos);
+  }
+  Child verify({kBin + "/penstock", "verify", copy});
+  CHECK(verify.Wait() == 1);
+  CHECK(verify.output().find("video GOP") != std::string::npos);
+}
+
+TEST_CASE("the second daemon is told who owns the folder", "[integration]") {
+  Site site;
+  site.StartDaemon();
+  Child second({kBin + "/penstockd", "--config", site.path("penstockd.yaml")});
+  CHECK(second.Wait() == 2);
+  CHECK(second.output().find("pid " + std::to_string(site.daemon().pid())) !=
+        std::string::npos);
+}
+
+TEST_CASE("penstockd: a wrong configuration has line, column, nearest name",
+          "[integration]") {
+  test::TempDir dir;
+  auto run = [&](const std::string& text) {
+    std::ofstream(dir.path() + "/c.yaml") << text;
+    Child d({kBin + "/penstockd", "--config", dir.path() + "/c.yaml"});
+    const int code = d.Wait(20'000);
+    return std::pair(code, d.output());
+  };
+  const std::string dirs = "socket_dir: " + dir.path() + "/r\nstate_dir: " +
+                           dir.path() + "/s\n";
+  auto [code, text] = run(dirs + "arena_byte: 5\n");
+  CHECK(code == 2);
+  CHECK(text.find("c.yaml:3:1") != std::string::npos);
+  CHECK(text.find("\"arena_bytes\"?") != std::string::npos);
+  std::tie(code, text) = run(dirs + "io: fast\n");
+  CHECK(code == 2);
+  CHECK(text.find("c.yaml:3") != std::string::npos);
+  std::tie(code, text) = run(dirs + "listen: 0.0.0.0:1\n");
+  CHECK(code == 2);
+  CHECK(text.find("plain TCP stays") != std::string::npos);
+  std::tie(code, text) = run("socket_dir: " + dir.path() + "/" +
+                             std::string(120, 'x') + "\nstate_dir: " +
+                             dir.path() + "/s\n");
+  CHECK(code == 2);
+  CHECK(text.find("too long") != std::string::npos);
+  std::tie(code, text) =
+      run("socket_dir: " + dir.path() + "/c.yaml/r\nstate_dir: " + dir.path() +
+          "/s\n");
+  CHECK(code == 2);
+  CHECK(text.find("socket_dir") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace penstock
