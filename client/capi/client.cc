@@ -133,14 +133,26 @@ ps_code ps_feed_get_info(ps_feed* feed, ps_feed_info* info) {
   return PS_OK;
 }
 
-ps_code ps_next(ps_feed* feed, ps_step** step, ps_error* error) {
+ps_code ps_poll(ps_feed* feed, uint64_t slice_ms, ps_step** step,
+                ps_error* error) {
   return Guard(error, [&] {
     if (Result r = Usable(feed); !r.ok()) return Report(r, error);
+    if (step == nullptr) return Report(Fail(PS_INVALID, "no step"), error);
     std::unique_ptr<ps_step> out;
-    const Result r = feed->feed->Next(&out);
+    constexpr uint64_t kSliceMax = 1'000'000'000;
+    const Result r = feed->feed->Next(
+        static_cast<std::int64_t>(std::min(slice_ms, kSliceMax)), &out);
     if (r.ok()) *step = out.release();
     return Report(r, error);
   });
+}
+
+ps_code ps_next(ps_feed* feed, ps_step** step, ps_error* error) {
+  ps_code code;
+  do {
+    code = ps_poll(feed, 3'600'000, step, error);
+  } while (code == PS_AGAIN);
+  return code;
 }
 
 ps_code ps_step_get_info(const ps_step* step, ps_step_info* info) {

@@ -203,28 +203,40 @@ Result Feed::ConnectUntil(std::int64_t deadline) {
   }
 }
 
-Result Feed::Next(std::unique_ptr<ps_step>* out) {
-  const std::int64_t start_ns = NowNs();
+Result Feed::Next(std::int64_t slice_ms, std::unique_ptr<ps_step>* out) {
+  if (wait_started_ns_ == 0) {
+    wait_started_ns_ = NowNs();
+    waiting_because_.clear();
+  }
+  Result r = NextWithin(slice_ms, out);
+  if (r.code != PS_AGAIN) wait_started_ns_ = 0;
+  return r;
+}
+
+Result Feed::NextWithin(std::int64_t slice_ms, std::unique_ptr<ps_step>* out) {
   const std::uint64_t limit_ms =
       delivered_any_ ? options_.deadline_ms : options_.first_deadline_ms;
-  const std::int64_t deadline = NowMs() + static_cast<std::int64_t>(limit_ms);
-  std::string last;  // why the latest try ended
-  for (;;) {
+  const std::int64_t deadline =
+      wait_started_ns_ / 1'000'000 + static_cast<std::int64_t>(limit_ms);
+  const std::int64_t slice_end = NowMs() + slice_ms;
+  for (bool first = true;; first = false) {
     if (aborted_.load()) return Fail(PS_ABORTED, "aborted");
-    const std::int64_t left = deadline - NowMs();
-    if (left <= 0) {
+    if (deadline <= NowMs()) {
       return Fail(PS_TIMEOUT,
                   "rank " + std::to_string(options_.data_rank) + ", step " +
                       std::to_string(*position_) + ": no batch for " +
                       std::to_string(limit_ms) + " ms\n  found     " +
-                      (last.empty() ? "the daemon does not answer" : last) +
+                      (waiting_because_.empty() ? "the daemon does not answer"
+                                                : waiting_because_) +
                       "\n  do        look at the daemon's status and log; the "
                       "step was not acknowledged, restarting loses nothing");
     }
+    if (!first && slice_end <= NowMs()) return Fail(PS_AGAIN, waiting_because_);
+    const std::int64_t until = std::max(std::min(deadline, slice_end), NowMs() + 1);
     if (session_ == nullptr) {
-      if (Result r = ConnectUntil(deadline); !r.ok()) {
+      if (Result r = ConnectUntil(until); !r.ok()) {
         if (r.code != PS_UNAVAILABLE) return r;
-        last = r.message;
+        waiting_because_ = r.message;
         continue;
       }
     }
@@ -237,18 +249,19 @@ Result Feed::Next(std::unique_ptr<ps_step>* out) {
     psg_error error{};
     const int rc = api_->next(
         session_, *position_,
-        static_cast<std::uint64_t>(std::min(left, kCallMsMax)), slots.data(),
-        slots.size(), &batch, &error);
+        static_cast<std::uint64_t>(std::clamp<std::int64_t>(
+            until - NowMs(), 1, kCallMsMax)),
+        slots.data(), slots.size(), &batch, &error);
     if (rc == 1) return Fail(PS_END, "the data has ended");
     if (rc == 0) {
-      Result r = TakeBatch(batch, NowNs() - start_ns, out);
+      Result r = TakeBatch(batch, NowNs() - wait_started_ns_, out);
       api_->free_batch(batch);
       if (r.code != PS_UNAVAILABLE) return r;
-      last = r.message;
+      waiting_because_ = r.message;
       Disconnect();
       continue;
     }
-    last = error.text;
+    waiting_because_ = error.text;
     if (error.code == kGrpcCancelled && aborted_.load()) {
       return Fail(PS_ABORTED, "aborted");
     }

@@ -63,7 +63,8 @@ class Feed {
   static Result Attach(const Options& options, std::unique_ptr<Feed>* out);
   ~Feed();
 
-  Result Next(std::unique_ptr<ps_step>* out);
+  // Waits at most `slice_ms` of the deadline; PS_AGAIN: call again.
+  Result Next(std::int64_t slice_ms, std::unique_ptr<ps_step>* out);
   Result Ack(std::uint64_t step);
   Result Checkpoint(const std::string& name);
   std::string StateDict() const;
@@ -81,6 +82,7 @@ class Feed {
   // Connect, again and again while the daemon is away.
   Result ConnectUntil(std::int64_t deadline);
   void Disconnect();
+  Result NextWithin(std::int64_t slice_ms, std::unique_ptr<ps_step>* out);
   Result TakeBatch(psg_batch* batch, std::int64_t waited_ns,
                    std::unique_ptr<ps_step>* out);
 
@@ -98,6 +100,8 @@ class Feed {
   std::shared_ptr<ReleaseList> releases_ = std::make_shared<ReleaseList>();
   std::optional<std::uint64_t> position_;  // the step to ask for next
   bool delivered_any_ = false;
+  std::int64_t wait_started_ns_ = 0;  // of the wait that goes on; 0: none
+  std::string waiting_because_;       // why its latest try ended
   std::atomic<bool> aborted_{false};
 };
 

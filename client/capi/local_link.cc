@@ -146,7 +146,7 @@ Result LocalLink::Connect(const std::string& path, int timeout_ms,
   }
   if (n != sizeof(shm::Welcome) ||
       !GoodHeader(reply.header, shm::HandshakeKind::kWelcome)) {
-    return Fail(n == 0 ? PS_UNAVAILABLE : PS_FAILED,
+    return Fail(n <= 0 ? PS_UNAVAILABLE : PS_FAILED,
                 path + ": not a penstock daemon of this version");
   }
   reply.welcome.session[sizeof(reply.welcome.session) - 1] = '\0';

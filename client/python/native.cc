@@ -33,6 +33,8 @@ py::dtype DtypeOf(ps_dtype dtype) {
   }
 }
 
+constexpr std::uint64_t kSliceMs = 200;  // between looks at signals
+
 // A step's slot; arrays keep it through their base, so the slot goes back when
 // the step and every array of it are gone.
 class Step {
@@ -130,10 +132,16 @@ class Feed {
   std::unique_ptr<Step> Next() {
     ps_error error{};
     ps_step* step = nullptr;
+    ps_feed* feed = Open();
     ps_code code;
-    {
-      py::gil_scoped_release release;
-      code = ps_next(Open(), &step, &error);
+    for (;;) {
+      {
+        py::gil_scoped_release release;
+        code = ps_poll(feed, kSliceMs, &step, &error);
+      }
+      if (code != PS_AGAIN) break;
+      // Ctrl-C ends a wait.
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     }
     if (code == PS_END) return nullptr;
     if (code != PS_OK) throw NativeError(error);

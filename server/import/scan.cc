@@ -35,7 +35,11 @@ bool IsVideo(const fs::path& path) {
 absl::StatusOr<std::string> ReadText(const fs::path& path) {
   std::error_code error;
   const auto bytes = fs::file_size(path, error);
-  if (!error && bytes > kMappingBytesMax) {
+  if (error) {  // also for a pipe, which would be waited for
+    return ErrnoError(error.value(), path.string(),
+                      "check that it is a readable file");
+  }
+  if (bytes > kMappingBytesMax) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      {.where = path.string(), .what = "too large for a mapping",
                       .found = absl::StrFormat("%d bytes", bytes),

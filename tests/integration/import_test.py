@@ -159,7 +159,7 @@ class WhatIsImported(Case):
 class TheSameId(Case):
     def test_order_jobs_and_place_never_change_the_id(self):
         a = self.small_video("a.mp4")
-        b = self.small_video("b.mp4", source="mandelbrot")
+        b = self.small_video("b.mp4", source="testsrc")
         c = COMMITTED / "freedoom2-map02"
         ids = set()
         for i, (sources, jobs) in enumerate([((a, b, c), 1), ((c, b, a), 2),
@@ -260,7 +260,7 @@ class Damage(Case):
         self.out = self.dir / "set"
         *self.captures, self.total = self.good_import(
             [self.small_video("a.mp4"),
-             self.small_video("b.mp4", source="mandelbrot")], self.out)
+             self.small_video("b.mp4", source="testsrc")], self.out)
         self.shard = self.out / "shards/00000.pshard"
 
     def faults_with(self, path, at, bit=0):

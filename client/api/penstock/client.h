@@ -36,7 +36,8 @@ typedef enum ps_code {
   PS_DATA_LOSS = 6,     /* damaged data, named */
   PS_ABORTED = 7,       /* ps_abort() */
   PS_FORKED = 8,        /* used in a forked child */
-  PS_FAILED = 9         /* anything else */
+  PS_FAILED = 9,        /* anything else */
+  PS_AGAIN = 10         /* ps_poll(): not ready yet, call again */
 } ps_code;
 
 typedef struct ps_error {
@@ -116,6 +117,12 @@ PS_API ps_code ps_feed_get_info(ps_feed* feed, ps_feed_info* info);
 /* Waits for the next step. PS_END when the data has ended. A daemon that goes
  * away is waited for until the deadline; the bytes are the same. */
 PS_API ps_code ps_next(ps_feed* feed, ps_step** step, ps_error* error);
+
+/* The same in pieces of at most `slice_ms`, for callers that look after signals
+ * in between: PS_AGAIN when the piece passed without a batch. The deadline
+ * counts from the first piece. */
+PS_API ps_code ps_poll(ps_feed* feed, uint64_t slice_ms, ps_step** step,
+                       ps_error* error);
 
 PS_API ps_code ps_step_get_info(const ps_step* step, ps_step_info* info);
 PS_API uint32_t ps_step_tensor_count(const ps_step* step);
