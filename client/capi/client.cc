@@ -195,11 +195,7 @@ const char* ps_step_item_digest(const ps_step* step, uint32_t sample) {
 
 void ps_step_release(ps_step* step) {
   if (step == nullptr) return;
-  if (step->arena) {  // a copy was given back when it was made
-    std::lock_guard lock(step->releases->mutex);
-    step->releases->slots.push_back(step->slot);
-  }
-  delete step;
+  penstock::capi::Release(std::unique_ptr<ps_step>(step));
 }
 
 ps_code ps_ack(ps_feed* feed, uint64_t step, ps_error* error) {

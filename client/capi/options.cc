@@ -1,10 +1,12 @@
+#include "client/capi/options.h"
+
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-
-#include "client/capi/feed.h"
 
 namespace penstock::capi {
 namespace {

@@ -1,4 +1,5 @@
 // libpenstock_grpc.so: the only part of the client that knows gRPC.
+#include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -51,14 +52,33 @@ struct psg_batch {
   std::vector<const char*> ids, digests;
 };
 
-struct psg_session {
+namespace {
+
+// A connection and what calls over it.
+struct Line {
+  explicit Line(const std::string& target);
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Delivery::Stub> stub;
+};
+
+}  // namespace
+
+struct psg_session {
+  explicit psg_session(const char* where) : target(where) {}
+  std::shared_ptr<Line> Connected() {
+    std::lock_guard lock(mutex);
+    if (!line) line = std::make_shared<Line>(target);
+    return line;
+  }
+
+  const std::string target;
+  std::shared_ptr<Line> line;  // under mutex; null: connect at the next call
   v1::AttachReply attached;
   std::string notes;
   std::vector<psg_tensor> tensors;
   std::mutex mutex;
   std::set<grpc::ClientContext*> running;  // under mutex
+  std::set<grpc::ClientContext*> waiting;  // of them, those of interrupt()
   bool cancelled = false;                  // under mutex
   std::unique_ptr<grpc::ClientContext> hold_context;
   std::thread hold;
@@ -66,15 +86,18 @@ struct psg_session {
   // A call's context for as long as it runs, so that cancel() reaches it.
   class Call {
    public:
-    Call(psg_session& s, std::chrono::milliseconds timeout) : s_(s) {
+    Call(psg_session& s, std::chrono::milliseconds timeout, bool waits = false)
+        : s_(s) {
       context_.set_deadline(std::chrono::system_clock::now() + timeout);
       std::lock_guard lock(s_.mutex);
       refused_ = s_.cancelled;
       s_.running.insert(&context_);
+      if (waits) s_.waiting.insert(&context_);
     }
     ~Call() {
       std::lock_guard lock(s_.mutex);
       s_.running.erase(&context_);
+      s_.waiting.erase(&context_);
     }
     bool refused() const { return refused_; }
     grpc::ClientContext* context() { return &context_; }
@@ -93,7 +116,7 @@ int Cancelled(psg_error* error) {
   return -1;
 }
 
-psg_session* Open(const char* target) {
+Line::Line(const std::string& target) {
   grpc::ChannelArguments args;
   args.SetMaxReceiveMessageSize(kMessageBytesMax);
   // A daemon that comes back is found at once, not after a long back-off, and
@@ -107,12 +130,12 @@ psg_session* Open(const char* target) {
   args.SetInt(GRPC_ARG_TCP_READ_CHUNK_SIZE, 1 << 20);
   args.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
   args.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 20);
-  auto* s = new psg_session;
-  s->channel = grpc::CreateCustomChannel(
+  channel = grpc::CreateCustomChannel(
       target, grpc::InsecureChannelCredentials(), args);
-  s->stub = v1::Delivery::NewStub(s->channel);
-  return s;
+  stub = v1::Delivery::NewStub(channel);
 }
+
+psg_session* Open(const char* target) { return new psg_session(target); }
 
 void FillTensors(psg_session& s) {
   s.tensors.clear();
@@ -133,7 +156,7 @@ void FillTensors(psg_session& s) {
 
 int Attach(psg_session* s, const psg_attach_in* in, psg_attach_out* out,
            psg_error* error) {
-  psg_session::Call call(*s, std::chrono::milliseconds(in->timeout_ms));
+  psg_session::Call call(*s, std::chrono::milliseconds(in->timeout_ms), true);
   if (call.refused()) return Cancelled(error);
   v1::AttachRequest request;
   request.set_session(OrEmpty(in->session));
@@ -152,7 +175,7 @@ int Attach(psg_session* s, const psg_attach_in* in, psg_attach_out* out,
   request.set_takeover(in->takeover != 0);
   if (in->has_position) request.set_position(in->position);
   const grpc::Status status =
-      s->stub->Attach(call.context(), request, &s->attached);
+      s->Connected()->stub->Attach(call.context(), request, &s->attached);
   if (!status.ok()) return Answer(status, error);
   s->notes = Lines(s->attached.notes());
   FillTensors(*s);
@@ -179,7 +202,7 @@ int Attach(psg_session* s, const psg_attach_in* in, psg_attach_out* out,
     s->hold_context = std::make_unique<grpc::ClientContext>();
     v1::HoldRequest hold;
     hold.set_session(a.session());
-    auto stream = s->stub->Hold(s->hold_context.get(), hold);
+    auto stream = s->Connected()->stub->Hold(s->hold_context.get(), hold);
     s->hold = std::thread([stream = std::move(stream)] {
       v1::HoldReply reply;
       while (stream->Read(&reply)) {
@@ -196,33 +219,44 @@ void FillSlot(const psg_slot& in, v1::SlotRef* out) {
   out->set_generation(in.generation);
 }
 
-int Next(psg_session* s, std::uint64_t step, std::uint64_t timeout_ms,
-         const psg_slot* release, std::size_t releases, psg_batch** batch,
-         psg_error* error) {
-  // The daemon answers at timeout_ms and names who is waited for; the call
-  // itself gets a little longer, for a daemon that does not answer at all.
-  psg_session::Call call(*s, std::chrono::milliseconds(timeout_ms + 2000));
-  if (call.refused()) return Cancelled(error);
-  v1::NextRequest request;
-  request.set_session(s->attached.session());
-  request.set_step(step);
-  request.set_timeout_ms(timeout_ms);
-  for (std::size_t i = 0; i < releases; ++i) {
-    FillSlot(release[i], request.add_release());
-  }
-  v1::NextReply reply;
-  const grpc::Status status = s->stub->Next(call.context(), request, &reply);
-  if (!status.ok()) return Answer(status, error);
-  *batch = nullptr;
-  if (!reply.has_batch()) return 1;
+psg_batch* NewBatch(v1::Batch* message) {
   auto* b = new psg_batch;
-  b->message.Swap(reply.mutable_batch());
+  b->message.Swap(message);
   for (const auto& id : b->message.sample_ids()) b->ids.push_back(id.c_str());
   for (const auto& d : b->message.item_digests()) {
     b->digests.push_back(d.c_str());
   }
   b->digests.resize(b->ids.size(), "");
-  *batch = b;
+  return b;
+}
+
+int Next(psg_session* s, std::uint64_t step, std::uint64_t acked_next,
+         std::uint64_t timeout_ms, const psg_slot* release,
+         std::size_t releases, psg_batch** batches, std::size_t room,
+         std::size_t* count, psg_error* error) {
+  *count = 0;
+  // The daemon answers at timeout_ms and names who is waited for; the call
+  // itself gets a little longer, for a daemon that does not answer at all.
+  psg_session::Call call(*s, std::chrono::milliseconds(timeout_ms + 2000), true);
+  if (call.refused()) return Cancelled(error);
+  v1::NextRequest request;
+  request.set_session(s->attached.session());
+  request.set_step(step);
+  request.set_acked_next(acked_next);
+  request.set_timeout_ms(timeout_ms);
+  request.set_more(static_cast<std::uint32_t>(room - 1));
+  for (std::size_t i = 0; i < releases; ++i) {
+    FillSlot(release[i], request.add_release());
+  }
+  v1::NextReply reply;
+  const grpc::Status status = s->Connected()->stub->Next(call.context(), request, &reply);
+  if (!status.ok()) return Answer(status, error);
+  if (!reply.has_batch()) return 1;
+  batches[(*count)++] = NewBatch(reply.mutable_batch());
+  for (auto& more : *reply.mutable_more()) {
+    if (*count == room) break;
+    batches[(*count)++] = NewBatch(&more);
+  }
   return 0;
 }
 
@@ -256,7 +290,7 @@ int Release(psg_session* s, const psg_slot* slots, std::size_t count,
     FillSlot(slots[i], request.add_release());
   }
   v1::ReleaseReply reply;
-  return Answer(s->stub->Release(call.context(), request, &reply), error);
+  return Answer(s->Connected()->stub->Release(call.context(), request, &reply), error);
 }
 
 int Ack(psg_session* s, std::uint64_t step, psg_error* error) {
@@ -265,7 +299,7 @@ int Ack(psg_session* s, std::uint64_t step, psg_error* error) {
   request.set_session(s->attached.session());
   request.set_step(step);
   v1::AckReply reply;
-  return Answer(s->stub->Ack(call.context(), request, &reply), error);
+  return Answer(s->Connected()->stub->Ack(call.context(), request, &reply), error);
 }
 
 int Checkpoint(psg_session* s, const char* name, std::uint64_t next_step,
@@ -276,7 +310,7 @@ int Checkpoint(psg_session* s, const char* name, std::uint64_t next_step,
   request.set_name(name);
   request.set_next_step(next_step);
   v1::CheckpointReply reply;
-  return Answer(s->stub->Checkpoint(call.context(), request, &reply), error);
+  return Answer(s->Connected()->stub->Checkpoint(call.context(), request, &reply), error);
 }
 
 // Copies the `data` of a ReadChunk from its wire form to its place; the bytes
@@ -320,7 +354,7 @@ std::int64_t TakeChunk(const grpc::ByteBuffer& message, std::uint8_t* into,
 
 int Read(psg_session* s, psg_slot slot, void* into, std::uint64_t bytes,
          std::uint64_t timeout_ms, psg_error* error) {
-  psg_session::Call call(*s, std::chrono::milliseconds(timeout_ms));
+  psg_session::Call call(*s, std::chrono::milliseconds(timeout_ms), true);
   if (call.refused()) return Cancelled(error);
   v1::ReadRequest request;
   request.set_session(s->attached.session());
@@ -329,9 +363,10 @@ int Read(psg_session* s, psg_slot slot, void* into, std::uint64_t bytes,
   // byte is copied once, from the connection's buffers to its place.
   static const grpc::internal::RpcMethod kMethod(
       "/penstock.v1.Delivery/Read", grpc::internal::RpcMethod::SERVER_STREAMING);
+  const auto line = s->Connected();
   std::unique_ptr<grpc::ClientReader<grpc::ByteBuffer>> stream(
       grpc::internal::ClientReaderFactory<grpc::ByteBuffer>::Create(
-          s->channel.get(), kMethod, call.context(), request));
+          line->channel.get(), kMethod, call.context(), request));
   grpc::ByteBuffer message;
   std::uint64_t at = 0;
   bool bad = false;
@@ -358,7 +393,7 @@ int Detach(psg_session* s, psg_error* error) {
   v1::DetachRequest request;
   request.set_session(s->attached.session());
   v1::DetachReply reply;
-  return Answer(s->stub->Detach(call.context(), request, &reply), error);
+  return Answer(s->Connected()->stub->Detach(call.context(), request, &reply), error);
 }
 
 void Cancel(psg_session* s) {
@@ -367,14 +402,36 @@ void Cancel(psg_session* s) {
   for (auto* context : s->running) context->TryCancel();
 }
 
-void Close(psg_session* s) {
+void Interrupt(psg_session* s) {
+  std::lock_guard lock(s->mutex);
+  for (auto* context : s->waiting) context->TryCancel();
+}
+
+void EndHold(psg_session* s) {
   if (s->hold_context) s->hold_context->TryCancel();
   if (s->hold.joinable()) s->hold.join();
+  s->hold_context.reset();
+}
+
+void Suspend(psg_session* const* sessions, std::size_t count) {
+  // This reference makes the shutdown below the last one, and that one waits.
+  grpc_init();
+  for (std::size_t i = 0; i < count; ++i) {
+    EndHold(sessions[i]);
+    std::lock_guard lock(sessions[i]->mutex);
+    sessions[i]->line.reset();
+  }
+  grpc_shutdown_blocking();
+}
+
+void Close(psg_session* s) {
+  EndHold(s);
   delete s;
 }
 
-constexpr psg_api kApi = {Open,    Attach, Next,       View, FreeBatch, Release,
-                          Ack,     Checkpoint, Read,   Detach, Cancel,  Close};
+constexpr psg_api kApi = {Open, Attach,     Next, View,   FreeBatch, Release,
+                          Ack,  Checkpoint, Read, Detach, Cancel,    Interrupt,
+                          Suspend, Close};
 
 }  // namespace
 

@@ -69,10 +69,12 @@ typedef struct psg_api {
   // `target` as gRPC takes it: "unix:/path", "ipv4:127.0.0.1:50051".
   psg_session* (*open)(const char* target);
   int (*attach)(psg_session*, const psg_attach_in*, psg_attach_out*, psg_error*);
-  // 0: *batch; 1 and *batch NULL: the data ended; else an error (-1).
-  int (*next)(psg_session*, uint64_t step, uint64_t timeout_ms,
-              const psg_slot* release, size_t releases, psg_batch** batch,
-              psg_error*);
+  // 0: batches[0] is the step's and *count - 1 more follow in order, where they
+  // were published already; 1 and *count 0: the data ended; else an error (-1).
+  // Steps before `acked_next` are trained.
+  int (*next)(psg_session*, uint64_t step, uint64_t acked_next,
+              uint64_t timeout_ms, const psg_slot* release, size_t releases,
+              psg_batch** batches, size_t room, size_t* count, psg_error*);
   void (*view)(const psg_batch*, psg_batch_view*);
   void (*free_batch)(psg_batch*);
   int (*release)(psg_session*, const psg_slot*, size_t, psg_error*);
@@ -85,11 +87,17 @@ typedef struct psg_api {
   int (*detach)(psg_session*, psg_error*);
   // Ends every call that waits, and every later one, with code 1 (cancelled).
   void (*cancel)(psg_session*);
+  // Ends attach, next and read that wait now with code 1; later ones work.
+  void (*interrupt)(psg_session*);
+  // Before a fork: closes the connections of the sessions, which no call may
+  // use now, and ends gRPC's own threads; the next call connects again. A remote
+  // session ends with its connection.
+  void (*suspend)(psg_session* const*, size_t count);
   void (*close)(psg_session*);
 } psg_api;
 
 // The one exported symbol. NULL for another version.
-#define PSG_API_VERSION 1
+#define PSG_API_VERSION 2
 const psg_api* psg_get_api(int version);
 
 #ifdef __cplusplus

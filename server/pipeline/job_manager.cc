@@ -144,12 +144,15 @@ class JobManager::Impl {
 
   absl::StatusOr<std::optional<PublishedBatch>> Next(
       const std::string& token, std::uint64_t step, std::uint64_t timeout_ms,
-      const std::vector<ArenaSlot>& release) {
+      const std::vector<ArenaSlot>& release,
+      std::optional<std::uint64_t> acked_next) {
     PENSTOCK_ASSIGN_OR_RETURN(const auto session, Find(token));
     const auto job = session->job;
     ReleaseSlots(*session, release);
-    if (session->ack_leader && !session->explicit_ack && step > 0) {
-      job->pipeline->Ack(session->rank, step);
+    if (!acked_next && !session->explicit_ack) acked_next = step;
+    if (session->ack_leader && acked_next) {
+      // What was not given out cannot have been trained.
+      job->pipeline->Ack(session->rank, std::min(*acked_next, step));
     }
     {
       std::lock_guard lock(mutex_);
@@ -169,6 +172,19 @@ class JobManager::Impl {
       return Fenced(token, *job);
     }
     return batch.status();
+  }
+
+  std::optional<PublishedBatch> TakeReady(const std::string& token,
+                                          std::uint64_t step) {
+    const auto session = Find(token);
+    if (!session.ok()) return std::nullopt;
+    auto batch = (*session)->job->pipeline->TakeReady((*session)->id,
+                                                      (*session)->rank, step);
+    if (batch) {
+      std::lock_guard lock(mutex_);
+      (*session)->position = step + 1;
+    }
+    return batch;
   }
 
   absl::Status Release(const std::string& token,
@@ -608,8 +624,13 @@ absl::StatusOr<AttachResult> JobManager::Attach(const AttachArgs& args) {
 }
 absl::StatusOr<std::optional<PublishedBatch>> JobManager::Next(
     const std::string& session, std::uint64_t step, std::uint64_t timeout_ms,
-    const std::vector<ArenaSlot>& release) {
-  return impl_->Next(session, step, timeout_ms, release);
+    const std::vector<ArenaSlot>& release,
+    std::optional<std::uint64_t> acked_next) {
+  return impl_->Next(session, step, timeout_ms, release, acked_next);
+}
+std::optional<PublishedBatch> JobManager::TakeReady(const std::string& session,
+                                                    std::uint64_t step) {
+  return impl_->TakeReady(session, step);
 }
 absl::Status JobManager::Release(const std::string& session,
                                  const std::vector<ArenaSlot>& slots) {

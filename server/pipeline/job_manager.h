@@ -94,10 +94,17 @@ class JobManager {
   void CloseSession(const std::string& session);
 
   absl::StatusOr<AttachResult> Attach(const AttachArgs& args);
-  // Empty at the end of the data. kNotFound: no such session
+  // Empty at the end of the data. Steps before `acked_next` are trained; absent:
+  // those before `step`, unless the session acknowledges explicitly.
+  //
+  // kNotFound: no such session
   absl::StatusOr<std::optional<PublishedBatch>> Next(
       const std::string& session, std::uint64_t step, std::uint64_t timeout_ms,
-      const std::vector<ArenaSlot>& release);
+      const std::vector<ArenaSlot>& release,
+      std::optional<std::uint64_t> acked_next);
+  // The batch of a step when it is published: taken as by Next(), without a wait.
+  std::optional<PublishedBatch> TakeReady(const std::string& session,
+                                          std::uint64_t step);
   absl::Status Release(const std::string& session,
                        const std::vector<ArenaSlot>& slots);
   absl::Status Ack(const std::string& session, std::uint64_t step);

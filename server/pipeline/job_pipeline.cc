@@ -117,10 +117,7 @@ class JobPipeline::Impl {
     Post([] {});
     for (;;) {
       if (stopping_) return absl::CancelledError("the job's pipeline stopped");
-      if (const auto slot = window_.Take(session, rank, step)) {
-        auto it = batches_.find({slot->offset, slot->generation});
-        if (it != batches_.end()) return std::optional(it->second);
-      }
+      if (auto batch = TakeLocked(session, rank, step)) return batch;
       const std::uint64_t total = plan_->total_steps();
       if (total != 0 && step >= total) {
         return std::optional<PublishedBatch>();
@@ -132,6 +129,16 @@ class JobPipeline::Impl {
             waiting_for_.empty() ? Stage(step) : waiting_for_));
       }
     }
+  }
+
+  std::optional<PublishedBatch> TakeReady(shm::HolderId session,
+                                          std::uint32_t rank,
+                                          std::uint64_t step) {
+    std::lock_guard lock(mutex_);
+    if (stopping_) return std::nullopt;
+    auto batch = TakeLocked(session, rank, step);
+    if (batch) window_.Want(rank, step + 1);
+    return batch;
   }
 
   void Release(shm::HolderId session, const std::vector<shm::SlotRef>& slots) {
@@ -189,6 +196,17 @@ class JobPipeline::Impl {
   std::uint32_t window() const { return window_.window(); }
 
  private:
+  // Under mutex_.
+  std::optional<PublishedBatch> TakeLocked(shm::HolderId session,
+                                           std::uint32_t rank,
+                                           std::uint64_t step) {
+    const auto slot = window_.Take(session, rank, step);
+    if (!slot) return std::nullopt;
+    auto it = batches_.find({slot->offset, slot->generation});
+    if (it == batches_.end()) return std::nullopt;
+    return it->second;
+  }
+
   // A rank wants a step that was passed already: go back to it. Ranks that have
   // the steps in between are skipped there.
   void Rewind(std::uint32_t rank, std::uint64_t step) {
@@ -690,6 +708,11 @@ absl::StatusOr<std::optional<PublishedBatch>> JobPipeline::Next(
     shm::HolderId session, std::uint32_t rank, std::uint64_t step,
     std::uint64_t timeout_ms) {
   return impl_->Next(session, rank, step, timeout_ms);
+}
+std::optional<PublishedBatch> JobPipeline::TakeReady(shm::HolderId session,
+                                                     std::uint32_t rank,
+                                                     std::uint64_t step) {
+  return impl_->TakeReady(session, rank, step);
 }
 void JobPipeline::Release(shm::HolderId session,
                           const std::vector<shm::SlotRef>& slots) {

@@ -93,6 +93,10 @@ class JobPipeline {
                                                      std::uint32_t rank,
                                                      std::uint64_t step,
                                                      std::uint64_t timeout_ms);
+  // The same without a wait: empty unless the batch is published.
+  std::optional<PublishedBatch> TakeReady(shm::HolderId session,
+                                          std::uint32_t rank,
+                                          std::uint64_t step);
   // Unknown slots are ignored: they may be of an arena before this one.
   void Release(shm::HolderId session, const std::vector<shm::SlotRef>& slots);
   bool Holds(shm::HolderId session, shm::SlotRef slot) const;

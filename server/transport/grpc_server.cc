@@ -23,6 +23,7 @@ namespace {
 constexpr std::uint64_t kChunkBytes = 4 << 20;
 constexpr int kControlMessageMax = 8 << 20;
 constexpr std::uint64_t kWaitMsMax = 60'000;
+constexpr std::uint32_t kMoreMax = 16;
 
 grpc::Status ToGrpc(const absl::Status& s) {
   if (s.ok()) return grpc::Status::OK;
@@ -105,6 +106,8 @@ class DeliveryService final
     // Waits in pieces, so that a client that went away does not keep the
     // thread.
     const auto release = FromProto(request->release());
+    std::optional<std::uint64_t> acked_next;
+    if (request->has_acked_next()) acked_next = request->acked_next();
     const auto deadline =
         std::chrono::steady_clock::now() +
         std::chrono::milliseconds(std::min(request->timeout_ms(), kWaitMsMax));
@@ -116,9 +119,10 @@ class DeliveryService final
       auto batch = jobs_.Next(request->session(), request->step(),
                               static_cast<std::uint64_t>(wait),
                               first ? release
-                                    : std::vector<pipeline::ArenaSlot>());
+                                    : std::vector<pipeline::ArenaSlot>(),
+                              acked_next);
       first = false;
-      if (batch.ok()) return Answer(request->session(), *batch, *reply);
+      if (batch.ok()) return Answer(*request, *batch, *reply);
       if (batch.status().code() != absl::StatusCode::kDeadlineExceeded ||
           left.count() <= 0 || context->IsCancelled() || stopping_.load()) {
         return ToGrpc(batch.status());
@@ -189,7 +193,8 @@ class DeliveryService final
     std::uint64_t arena = 0, bytes = 0, global_batch = 0;
   };
 
-  grpc::Status Answer(const std::string& session,
+  // The batch that was waited for, and those after it that are ready.
+  grpc::Status Answer(const v1::NextRequest& request,
                       const std::optional<pipeline::PublishedBatch>& batch,
                       v1::NextReply& reply) {
     if (!batch) {
@@ -199,10 +204,17 @@ class DeliveryService final
     Known known;
     {
       std::lock_guard lock(mutex_);
-      known = known_[session];
+      known = known_[request.session()];
     }
     ToProto(*batch, known.arena, known.bytes, known.global_batch,
             *reply.mutable_batch());
+    const std::uint32_t more = std::min(request.more(), kMoreMax);
+    for (std::uint32_t i = 1; i <= more; ++i) {
+      const auto next = jobs_.TakeReady(request.session(), batch->step + i);
+      if (!next) break;
+      ToProto(*next, known.arena, known.bytes, known.global_batch,
+              *reply.add_more());
+    }
     return grpc::Status::OK;
   }
 

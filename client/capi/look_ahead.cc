@@ -1,0 +1,478 @@
+#include "client/capi/look_ahead.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <exception>
+
+namespace penstock::capi {
+namespace {
+
+constexpr int kGrpcCancelled = 1;
+constexpr int kGrpcDeadline = 4;
+constexpr int kGrpcNotFound = 5;
+constexpr int kGrpcUnavailable = 14;
+constexpr auto kRetry = std::chrono::milliseconds(50);
+constexpr int kAttachMs = 10'000;
+// A call for a batch is cut so often: slots that were released meanwhile and an
+// abort are told with the next one.
+constexpr std::uint64_t kCallMs = 250;
+// With batches in hand, calls are this far apart: a fast trainer shares them.
+constexpr auto kCallGap = std::chrono::milliseconds(1);
+constexpr auto kPauseMax = std::chrono::seconds(1);
+
+// Look-aheads of this process, which pause while it forks.
+struct Forks {
+  std::mutex mutex;  // held over a fork
+  std::set<LookAhead*> all;
+};
+
+Forks& TheForks() {
+  static Forks* forks = [] {
+    auto* made = new Forks;
+    ::pthread_atfork(
+        [] {
+          TheForks().mutex.lock();
+          LookAhead::PauseAll(TheForks().all);
+        },
+        [] {
+          for (LookAhead* ahead : TheForks().all) ahead->Resume();
+          TheForks().mutex.unlock();
+        },
+        [] {
+          TheForks().all.clear();  // the parent's
+          TheForks().mutex.unlock();
+        });
+    return made;
+  }();
+  return *forks;
+}
+
+}  // namespace
+
+LookAhead::~LookAhead() {
+  {
+    std::lock_guard lock(TheForks().mutex);
+    TheForks().all.erase(this);
+  }
+  bool aborted;
+  {
+    std::lock_guard lock(returns_->mutex);
+    stop_ = true;
+    aborted = aborted_;
+    if (connection_) connection_->Cancel();
+  }
+  returns_->changed.notify_all();
+  if (thread_.joinable()) thread_.join();
+  if (!connected_) return;
+  GiveBackQueue();
+  std::vector<psg_slot> slots;
+  {
+    std::lock_guard lock(returns_->mutex);
+    slots.swap(returns_->slots);
+  }
+  psg_error error{};
+  psg_session* session = connection_->session();
+  if (!slots.empty() && !aborted) {
+    api_.release(session, slots.data(), slots.size(), &error);
+  }
+  // Steps that outlive their feed keep the session: it ends when the last of
+  // them closes the handshake socket.
+  if (connection_->link() == nullptr || connection_->link().use_count() == 1) {
+    api_.detach(session, &error);
+  }
+}
+
+void LookAhead::GiveBackQueue() {
+  std::deque<std::unique_ptr<ps_step>> queue;
+  {
+    std::lock_guard lock(returns_->mutex);
+    queue.swap(queue_);
+  }
+  for (auto& step : queue) Release(std::move(step));
+}
+
+Result LookAhead::Start(Clock::time_point deadline) {
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - Clock::now());
+    auto connection = std::make_shared<Connection>(api_, remote_);
+    const Result r = connection->Attach(
+        options_, std::nullopt,
+        static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 600'000)));
+    if (r.ok()) {
+      connection_ = std::move(connection);
+      break;
+    }
+    if (r.code != PS_UNAVAILABLE || Clock::now() + kRetry >= deadline) return r;
+    std::this_thread::sleep_for(kRetry);
+  }
+  connected_ = true;
+  first_attached_ = connection_->attached();
+  fetch_next_ = take_next_ = first_attached_->start_step;
+  // Signals are the trainer's: its own threads take them.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { Run(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  std::lock_guard lock(TheForks().mutex);
+  TheForks().all.insert(this);
+  return {};
+}
+
+void LookAhead::PauseAll(const std::set<LookAhead*>& all) {
+  const auto until = Clock::now() + kPauseMax;
+  std::vector<psg_session*> sessions;
+  bool still = true;
+  for (LookAhead* ahead : all) {
+    std::unique_lock lock(ahead->returns_->mutex);
+    ahead->paused_ = true;
+    while (ahead->working_ && Clock::now() < until) {
+      if (ahead->connection_) ahead->connection_->Interrupt();
+      ahead->returns_->changed.wait_for(lock, std::chrono::milliseconds(10));
+    }
+    still = still && !ahead->working_;
+    if (ahead->connection_ && ahead->connection_->session() != nullptr) {
+      sessions.push_back(ahead->connection_->session());
+    }
+  }
+  if (!all.empty() && still) {
+    (*all.begin())->api_.suspend(sessions.data(), sessions.size());
+  }
+}
+
+void LookAhead::Resume() {
+  {
+    std::lock_guard lock(returns_->mutex);
+    paused_ = false;
+  }
+  returns_->changed.notify_all();
+}
+
+Result LookAhead::Take(Clock::time_point until, std::unique_ptr<ps_step>* out) {
+  std::unique_lock lock(returns_->mutex);
+  if (failure_ && failure_told_ && failure_->code != PS_END) {
+    failure_.reset();
+    returns_->changed.notify_all();
+  }
+  for (;;) {
+    if (aborted_) return Fail(PS_ABORTED, "aborted");
+    if (!queue_.empty()) {
+      *out = std::move(queue_.front());
+      queue_.pop_front();
+      take_next_ = (*out)->info.number + 1;
+      if (!options_.explicit_ack) {
+        acked_next_ = std::max(acked_next_, (*out)->info.number);
+      }
+      lock.unlock();
+      returns_->changed.notify_all();
+      return {};
+    }
+    if (failure_ && failure_->code == PS_END && !options_.explicit_ack &&
+        acked_next_ < take_next_ && take_next_ > first_attached_->start_step) {
+      acked_next_ = take_next_;  // asking beyond the last step acknowledges it
+      returns_->changed.notify_all();
+    }
+    if (failure_ &&
+        (failure_->code != PS_END || acked_told_ >= acked_next_)) {
+      failure_told_ = true;
+      return *failure_;
+    }
+    if (in_call_ && !returns_->slots.empty()) {
+      // The call that waits may wait for these.
+      std::vector<psg_slot> slots;
+      slots.swap(returns_->slots);
+      const auto connection = connection_;
+      lock.unlock();
+      psg_error error{};
+      api_.release(connection->session(), slots.data(), slots.size(), &error);
+      lock.lock();
+      continue;
+    }
+    if (Clock::now() >= until) return Fail(PS_AGAIN, waiting_because_);
+    returns_->changed.wait_until(lock, until);
+  }
+}
+
+void LookAhead::Acked(std::uint64_t next_step) {
+  std::lock_guard lock(returns_->mutex);
+  acked_next_ = std::max(acked_next_, next_step);
+}
+
+void LookAhead::Abort() {
+  {
+    std::lock_guard lock(returns_->mutex);
+    aborted_ = true;
+    if (connection_) connection_->Cancel();
+  }
+  returns_->changed.notify_all();
+}
+
+Result LookAhead::Connected(Clock::time_point until,
+                            std::shared_ptr<Connection>* out) {
+  std::unique_lock lock(returns_->mutex);
+  for (;;) {
+    if (aborted_) return Fail(PS_ABORTED, "aborted");
+    if (connected_) {
+      *out = connection_;
+      return {};
+    }
+    if (failure_ && failure_->code != PS_END) return *failure_;
+    if (returns_->changed.wait_until(lock, until) == std::cv_status::timeout) {
+      return Fail(PS_UNAVAILABLE, waiting_because_);
+    }
+  }
+}
+
+void LookAhead::Broken(const std::shared_ptr<Connection>& connection) {
+  {
+    std::lock_guard lock(returns_->mutex);
+    if (connection_ == connection) connected_ = false;
+  }
+  returns_->changed.notify_all();
+}
+
+std::string LookAhead::waiting_because() const {
+  std::lock_guard lock(returns_->mutex);
+  return waiting_because_;
+}
+
+LookAhead::Work LookAhead::NextWork() const {
+  if (stop_ || aborted_) return Work::kStop;
+  if (paused_) return Work::kNone;
+  const bool ended = failure_ && failure_->code == PS_END;
+  const bool tell = ended && acked_told_ < acked_next_;
+  if (failure_ && !tell) return Work::kNone;
+  if (!connected_) return Work::kConnect;
+  if (tell) return Work::kTellAck;
+  const std::size_t depth = remote_ ? 1 : kDepth;
+  if (queue_.size() >= depth) return Work::kNone;
+  if (queue_.size() > depth / 2 && Clock::now() < call_end_ + kCallGap) {
+    return Work::kNone;
+  }
+  return Work::kFetch;
+}
+
+void LookAhead::Run() {
+  for (;;) {
+    Work work;
+    {
+      std::unique_lock lock(returns_->mutex);
+      working_ = false;
+      returns_->changed.notify_all();
+      while ((work = NextWork()) == Work::kNone) {
+        if (!paused_ && !failure_ && !remote_ && queue_.size() < kDepth) {
+          returns_->changed.wait_until(lock, call_end_ + kCallGap);
+        } else {
+          returns_->changed.wait(lock);
+        }
+      }
+      working_ = true;
+    }
+    try {
+      switch (work) {
+        case Work::kStop: return;
+        case Work::kConnect: Connect(); break;
+        case Work::kTellAck: TellAck(); break;
+        default: Fetch();
+      }
+    } catch (const std::exception& e) {  // no memory
+      std::lock_guard lock(returns_->mutex);
+      in_call_ = false;
+      failure_ = Fail(PS_FAILED, e.what());
+      failure_told_ = false;
+    }
+  }
+}
+
+void LookAhead::Connect() {
+  auto connection = std::make_shared<Connection>(api_, remote_);
+  std::optional<std::uint64_t> position;
+  {
+    std::lock_guard lock(returns_->mutex);
+    if (stop_ || aborted_) return;
+    connection_ = connection;  // in reach of Abort()
+    if (fetched_any_) position = fetch_next_;
+  }
+  const Result r = connection->Attach(options_, position, kAttachMs);
+  std::unique_lock lock(returns_->mutex);
+  if (r.ok()) {
+    connected_ = true;
+    if (!fetched_any_) {
+      fetch_next_ = take_next_ = connection->attached()->start_step;
+    }
+  } else if (r.code == PS_UNAVAILABLE || paused_) {
+    waiting_because_ = r.message;
+    returns_->changed.wait_for(lock, kRetry,
+                               [&] { return stop_ || aborted_ || paused_; });
+  } else if (!stop_ && !aborted_) {
+    failure_ = r;
+    failure_told_ = false;
+  }
+}
+
+void LookAhead::Sort(const psg_error& error) {
+  if (stop_ || aborted_) return;
+  if (paused_ && error.code == kGrpcCancelled) return;  // by Pause()
+  waiting_because_ = error.text;
+  if (error.code == kGrpcDeadline) return;  // it told who is waited for
+  if (error.code == kGrpcUnavailable || error.code == kGrpcNotFound ||
+      error.code == kGrpcCancelled) {
+    connected_ = false;  // the daemon or our session is gone: attach again
+    return;
+  }
+  failure_ = Fail(FromGrpc(error.code), error.text);
+  failure_told_ = false;
+}
+
+void LookAhead::TellAck() {
+  std::shared_ptr<Connection> connection;
+  std::uint64_t acked;
+  {
+    std::lock_guard lock(returns_->mutex);
+    connection = connection_;
+    acked = acked_next_;
+  }
+  psg_error error{};
+  const int rc = api_.ack(connection->session(), acked - 1, &error);
+  std::lock_guard lock(returns_->mutex);
+  if (rc == 0) {
+    acked_told_ = acked;
+  } else {
+    Sort(error);
+  }
+}
+
+void LookAhead::Fetch() {
+  std::shared_ptr<Connection> connection;
+  std::vector<psg_slot> slots;
+  std::uint64_t step, acked;
+  std::size_t room;
+  {
+    std::lock_guard lock(returns_->mutex);
+    connection = connection_;
+    slots.swap(returns_->slots);
+    step = fetch_next_;
+    acked = acked_next_;
+    room = remote_ ? 1 : kDepth - queue_.size();
+    in_call_ = true;
+  }
+  psg_batch* batches[kDepth] = {};
+  std::size_t count = 0;
+  psg_error error{};
+  const int rc = api_.next(connection->session(), step, acked, kCallMs,
+                           slots.data(), slots.size(), batches, room, &count,
+                           &error);
+  {
+    std::lock_guard lock(returns_->mutex);
+    in_call_ = false;
+    call_end_ = Clock::now();
+    if (rc == 0 || rc == 1) acked_told_ = std::max(acked_told_, acked);
+    if (rc == 1) {
+      failure_ = Fail(PS_END, "the data has ended");
+    } else if (rc != 0) {
+      // Whether they arrived is unknown; giving them back twice is once.
+      returns_->slots.insert(returns_->slots.end(), slots.begin(), slots.end());
+      Sort(error);
+    }
+  }
+  bool good = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    psg_batch_view v{};
+    api_.view(batches[i], &v);
+    std::unique_ptr<ps_step> made;
+    Result r;
+    if (good) r = MakeStep(*connection, v, &made);
+    api_.free_batch(batches[i]);
+    if (!good) continue;
+    std::lock_guard lock(returns_->mutex);
+    good = r.ok();
+    if (good) {
+      fetch_next_ = v.step + 1;
+      fetched_any_ = true;
+      queue_.push_back(std::move(made));
+      returns_->changed.notify_all();
+    } else if (r.code == PS_UNAVAILABLE) {
+      waiting_because_ = r.message;
+      connected_ = connected_ && paused_;  // a read that Pause() ended is no loss
+    } else if (!stop_ && !aborted_) {
+      failure_ = std::move(r);
+      failure_told_ = false;
+    }
+  }
+}
+
+std::unique_ptr<std::uint8_t[]> LookAhead::Buffer(std::uint64_t bytes) {
+  std::lock_guard lock(returns_->mutex);
+  if (returns_->buffers.empty()) {
+    return std::make_unique_for_overwrite<std::uint8_t[]>(bytes);
+  }
+  auto buffer = std::move(returns_->buffers.back());  // all of one job: one size
+  returns_->buffers.pop_back();
+  return buffer;
+}
+
+Result LookAhead::MakeStep(const Connection& connection,
+                           const psg_batch_view& v,
+                           std::unique_ptr<ps_step>* out) {
+  const auto& attached = connection.attached();
+  if (v.bytes != first_attached_->batch_bytes) {
+    return Fail(PS_FAILED, "step " + std::to_string(v.step) +
+                               ": the batch has another size than was agreed");
+  }
+  auto step = std::make_unique<ps_step>();
+  step->attached = attached;
+  step->returns = returns_;
+  step->slot = v.slot;
+  if (remote_) {
+    step->copy = Buffer(v.bytes);
+    psg_error error{};
+    if (api_.read(connection.session(), v.slot, step->copy.get(), v.bytes,
+                  options_.deadline_ms, &error) != 0) {
+      const ps_code code = FromGrpc(error.code);
+      return Fail(code == PS_REFUSED || code == PS_ABORTED ? PS_UNAVAILABLE
+                                                           : code,
+                  error.text);
+    }
+    step->data = step->copy.get();
+    std::lock_guard lock(returns_->mutex);
+    returns_->slots.push_back(v.slot);  // ours is a copy
+    step->slot = {};
+  } else {
+    const auto& arena = connection.arena();
+    if (v.slot.arena != connection.arena_id() ||
+        v.slot.offset > arena->bytes() ||
+        v.bytes > arena->bytes() - v.slot.offset) {
+      return Fail(PS_FAILED, "step " + std::to_string(v.step) +
+                                 ": the slot lies outside the arena");
+    }
+    step->arena = arena;
+    step->link = connection.link();
+    step->data = arena->data() + v.slot.offset;
+  }
+  step->batch_digest = v.batch_digest;
+  step->global_digest = v.global_digest;
+  for (std::uint32_t i = 0; i < v.sample_count; ++i) {
+    step->sample_ids.emplace_back(v.sample_ids[i]);
+    step->item_digests.emplace_back(v.item_digests[i]);
+  }
+  step->info = {sizeof(ps_step_info),
+                v.step,
+                v.bytes,
+                v.samples,
+                v.global_samples,
+                0,
+                v.plan_ns,
+                v.fetch_ns,
+                v.decode_ns,
+                v.assemble_ns,
+                v.total_ns,
+                step->batch_digest.c_str(),
+                step->global_digest.c_str()};
+  *out = std::move(step);
+  return {};
+}
+
+}  // namespace penstock::capi
