@@ -63,7 +63,7 @@ LookAhead::~LookAhead() {
     aborted = aborted_;
     if (connection_) connection_->Cancel();
   }
-  returns_->changed.notify_all();
+  Tell();
   if (thread_.joinable()) thread_.join();
   if (!connected_) return;
   GiveBackQueue();
@@ -82,6 +82,11 @@ LookAhead::~LookAhead() {
   if (connection_->link() == nullptr || connection_->link().use_count() == 1) {
     api_.detach(session, &error);
   }
+}
+
+void LookAhead::Tell() {
+  returns_->changed.notify_all();
+  work_.notify_all();
 }
 
 void LookAhead::GiveBackQueue() {
@@ -148,14 +153,14 @@ void LookAhead::Resume() {
     std::lock_guard lock(returns_->mutex);
     paused_ = false;
   }
-  returns_->changed.notify_all();
+  Tell();
 }
 
 Result LookAhead::Take(Clock::time_point until, std::unique_ptr<ps_step>* out) {
   std::unique_lock lock(returns_->mutex);
   if (failure_ && failure_told_ && failure_->code != PS_END) {
     failure_.reset();
-    returns_->changed.notify_all();
+    work_.notify_one();
   }
   for (;;) {
     if (aborted_) return Fail(PS_ABORTED, "aborted");
@@ -166,14 +171,16 @@ Result LookAhead::Take(Clock::time_point until, std::unique_ptr<ps_step>* out) {
       if (!options_.explicit_ack) {
         acked_next_ = std::max(acked_next_, (*out)->info.number);
       }
+      // Between two calls the thread wakes by itself.
+      const bool wake = NextWork() != Work::kNone;
       lock.unlock();
-      returns_->changed.notify_all();
+      if (wake) work_.notify_one();
       return {};
     }
     if (failure_ && failure_->code == PS_END && !options_.explicit_ack &&
         acked_next_ < take_next_ && take_next_ > first_attached_->start_step) {
       acked_next_ = take_next_;  // asking beyond the last step acknowledges it
-      returns_->changed.notify_all();
+      work_.notify_one();
     }
     if (failure_ &&
         (failure_->code != PS_END || acked_told_ >= acked_next_)) {
@@ -192,7 +199,9 @@ Result LookAhead::Take(Clock::time_point until, std::unique_ptr<ps_step>* out) {
       continue;
     }
     if (Clock::now() >= until) return Fail(PS_AGAIN, waiting_because_);
+    returns_->awaited = true;
     returns_->changed.wait_until(lock, until);
+    returns_->awaited = false;
   }
 }
 
@@ -207,7 +216,7 @@ void LookAhead::Abort() {
     aborted_ = true;
     if (connection_) connection_->Cancel();
   }
-  returns_->changed.notify_all();
+  Tell();
 }
 
 Result LookAhead::Connected(Clock::time_point until,
@@ -231,7 +240,7 @@ void LookAhead::Broken(const std::shared_ptr<Connection>& connection) {
     std::lock_guard lock(returns_->mutex);
     if (connection_ == connection) connected_ = false;
   }
-  returns_->changed.notify_all();
+  Tell();
 }
 
 std::string LookAhead::waiting_because() const {
@@ -264,9 +273,9 @@ void LookAhead::Run() {
       returns_->changed.notify_all();
       while ((work = NextWork()) == Work::kNone) {
         if (!paused_ && !failure_ && !remote_ && queue_.size() < kDepth) {
-          returns_->changed.wait_until(lock, call_end_ + kCallGap);
+          work_.wait_until(lock, call_end_ + kCallGap);
         } else {
-          returns_->changed.wait(lock);
+          work_.wait(lock);
         }
       }
       working_ = true;
@@ -305,8 +314,7 @@ void LookAhead::Connect() {
     }
   } else if (r.code == PS_UNAVAILABLE || paused_) {
     waiting_because_ = r.message;
-    returns_->changed.wait_for(lock, kRetry,
-                               [&] { return stop_ || aborted_ || paused_; });
+    work_.wait_for(lock, kRetry, [&] { return stop_ || aborted_ || paused_; });
   } else if (!stop_ && !aborted_) {
     failure_ = r;
     failure_told_ = false;

@@ -2,6 +2,7 @@
 #define PENSTOCK_CLIENT_CAPI_LOOK_AHEAD_H_
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -27,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 // Stopping: the destructor ends calls, gives back what nobody took, detaches.
 class LookAhead {
  public:
-  static constexpr std::size_t kDepth = 4;
+  static constexpr std::size_t kDepth = 8;
 
   LookAhead(const Options& options, const psg_api& api, bool remote)
       : options_(options), api_(api), remote_(remote) {}
@@ -75,6 +76,7 @@ class LookAhead {
   Result MakeStep(const Connection& connection, const psg_batch_view& v,
                   std::unique_ptr<ps_step>* out);
   std::unique_ptr<std::uint8_t[]> Buffer(std::uint64_t bytes);
+  void Tell();  // both
   // Under the mutex: sorts an error of a call into wait, reconnect and failure.
   void Sort(const psg_error& error);
   void GiveBackQueue();
@@ -84,8 +86,10 @@ class LookAhead {
   const bool remote_;
   std::shared_ptr<const Attached> first_attached_;
 
-  // All below under returns_->mutex, changes told by returns_->changed.
+  // All below under returns_->mutex. returns_->changed tells the trainer of
+  // batches, work_ tells the thread of room for them.
   std::shared_ptr<Returns> returns_ = std::make_shared<Returns>();
+  std::condition_variable work_;
   std::shared_ptr<Connection> connection_;  // the latest, may be in the making
   bool connected_ = false;
   bool stop_ = false, aborted_ = false, paused_ = false;

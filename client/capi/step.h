@@ -17,8 +17,9 @@ namespace penstock::capi {
 // What steps give back when they are released; outlives the feed with them.
 struct Returns {
   std::mutex mutex;
-  std::condition_variable changed;
-  std::vector<psg_slot> slots;  // to be told to the daemon
+  std::condition_variable changed;  // for the trainer that waits for a step
+  bool awaited = false;             // it waits
+  std::vector<psg_slot> slots;      // to be told to the daemon
   // Remote mode: memory that the next steps are copied into, pages present.
   std::vector<std::unique_ptr<std::uint8_t[]>> buffers;
   const pid_t pid = ::getpid();

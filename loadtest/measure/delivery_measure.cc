@@ -126,10 +126,13 @@ absl::StatusOr<double> RawTcp(std::uint64_t bytes, int messages) {
   double seconds = 1e9;
   if (::connect(s, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
     std::uint64_t sum = 0;
+    // Two buffers in turn, as the client has.
+    std::unique_ptr<std::uint8_t[]> buffers[] = {
+        std::make_unique_for_overwrite<std::uint8_t[]>(bytes),
+        std::make_unique_for_overwrite<std::uint8_t[]>(bytes)};
     const double begin = NowSeconds();
     for (int i = 0; i < messages; ++i) {
-      // A buffer for each message, as the client has one for each step.
-      auto into = std::make_unique_for_overwrite<std::uint8_t[]>(bytes);
+      const auto& into = buffers[i % 2];
       for (std::uint64_t at = 0; at < bytes;) {
         const ssize_t n = ::recv(s, into.get() + at, bytes - at, 0);
         if (n <= 0) break;

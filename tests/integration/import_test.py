@@ -30,25 +30,27 @@ COMMITTED_FRAMES = {"freedoom1-e1m1/video.mkv": 770,
                     "freedoom2-map01/video.mp4": 735,
                     "freedoom2-map02/video.mp4": 710,
                     "solarwolf-l9/video.mp4": 920}
-# INDEX.md: file -> (frames, key frames that are shown, frames lost).
+# INDEX.md: file -> (frames, key frames that are shown, frames lost, first and last
+# time in seconds; None: the index does not say).
 SHARED_FRAMES = {
-    "dali_extra__cfr.mpeg": (180, 1, 0),
-    "decord__corrupted.mp4": (49, 1, 1),
-    "decord__unordered.mov": (4, 1, 0),
-    "decord__video_90.mov": (3, 1, 0),
-    "energon__sync_test.mp4": (1891, 8, 0),
-    "media3__edit_list_positive_shift.mp4": (270, 2, 0),
-    "media3__sample_android_slow_motion.mp4": (7, 1, 0),
-    "media3__sample_partially_fragmented.mp4": (30, 1, 0),
-    "media3__sample_with_increasing_timestamps_320w_240h_5s.mp4": (300, 2, 0),
-    "media3__silent-black-10s.mp4": (300, 2, 0),
-    "minestudio__build_pillar_0.mp4": (600, 9, 0),
-    "owa__0.4.2.mkv": (34, 2, 0),
-    "torchcodec__bt601_limited_range.mp4": (60, 1, 0),
-    "torchcodec__discard_first_keyframe.mp4": (25, 2, 0),
-    "torchcodec__test_non_zero_start.mp4": (12, 1, 0),
-    "torchcodec__testsrc2_12bit_hdr.mp4": (60, 1, 0),
-    "torchcodec__testsrc2_odd_height_and_width_444_10bit.mp4": (25, 1, 0),
+    "dali_extra__cfr.mpeg": (180, 1, 0, 0.533333, None),
+    "decord__corrupted.mp4": (49, 1, 1, 0, 4.9),
+    "decord__unordered.mov": (4, 1, 0, 0, 0.09375),
+    "decord__video_90.mov": (3, 1, 0, 0, 0.066667),
+    "energon__sync_test.mp4": (1891, 8, 0, 0, 63.0),
+    "media3__edit_list_positive_shift.mp4": (270, 2, 0, 1.0, 9.966667),
+    "media3__sample_android_slow_motion.mp4": (7, 1, 0, 0, 0.492011),
+    "media3__sample_partially_fragmented.mp4": (30, 1, 0, 0.066733, 1.034367),
+    "media3__sample_with_increasing_timestamps_320w_240h_5s.mp4":
+        (300, 2, 0, 0, 4.983333),
+    "media3__silent-black-10s.mp4": (300, 2, 0, 0, 9.966667),
+    "minestudio__build_pillar_0.mp4": (600, 9, 0, 0, 19.966667),
+    "owa__0.4.2.mkv": (34, 2, 0, 0.02, 7.78),
+    "torchcodec__bt601_limited_range.mp4": (60, 1, 0, 0, 1.966667),
+    "torchcodec__discard_first_keyframe.mp4": (25, 2, 0, 0, 0.96),
+    "torchcodec__test_non_zero_start.mp4": (12, 1, 0, 8.333008, 8.699674),
+    "torchcodec__testsrc2_12bit_hdr.mp4": (60, 1, 0, 0, 1.966667),
+    "torchcodec__testsrc2_odd_height_and_width_444_10bit.mp4": (25, 1, 0, 0, 0.96),
 }
 
 
@@ -120,7 +122,8 @@ class WhatIsImported(Case):
     def test_shared_captures_have_the_frames_of_their_index(self):
         if not SHARED.is_dir():
             self.skipTest("../shared/captures is not there")
-        for name, (frames, keys, lost) in SHARED_FRAMES.items():
+        for name, answer in SHARED_FRAMES.items():
+            frames, keys, lost, first, last = answer
             with self.subTest(name):
                 if not (SHARED / name).is_file():
                     self.skipTest(f"{name} is not there")
@@ -138,6 +141,10 @@ class WhatIsImported(Case):
                     if t.get("kind") == "video")
                 self.assertEqual(video["keyframes"], keys)
                 self.assertEqual(video["frames"], frames)
+                self.assertAlmostEqual(video["first_pts_ns"] / 1e9, first, delta=2e-6)
+                if last is not None:
+                    self.assertAlmostEqual(video["last_pts_ns"] / 1e9, last,
+                                           delta=2e-6)
                 shutil.rmtree(out)
 
     def test_every_frame_is_that_of_a_linear_decode(self):
@@ -154,6 +161,21 @@ class WhatIsImported(Case):
                 self.assertEqual(got, expected)
                 self.assertEqual(got[2], 0)
                 self.assertGreater(got[1], 0)
+                # One frame alone, in the middle of a GOP, is that of the whole.
+                at = c["frames"] // 2 + 7
+                whole, one = self.dir / "whole", self.dir / "one"
+                name = f"{out}:{c['capture'][:16]}"
+                penstock("inspect", name, "--raw", whole)
+                penstock("inspect", f"{name}:{at}+1", "--raw", one)
+                size = one.stat().st_size
+                self.assertEqual(size * c["frames"], whole.stat().st_size)
+                with whole.open("rb") as f:
+                    f.seek(at * size)
+                    self.assertEqual(f.read(size), one.read_bytes())
+        sheet = self.dir / "sheet.png"
+        run = penstock("inspect", f"{out}:0:0+64", "--png", sheet)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(sheet.read_bytes()[1:4], b"PNG")
 
 
 class TheSameId(Case):
@@ -431,6 +453,11 @@ class BadInputs(Case):
             capture_json=lambda t: t.replace('"title"', '"titel"', 1))
         self.bad(folder, 2, folder / "capture.json", "titel", "unknown field",
                  'expected  "title"?', "do")
+
+    def test_a_sidecar_that_leaves_the_folder(self):
+        folder = self.capture(
+            capture_json=lambda t: t.replace('"events.jsonl"', '"../events.jsonl"'))
+        self.bad(folder, 2, folder / "capture.json", "leaves", "do")
 
     def test_bad_ones_are_left_out_only_when_asked(self):
         good = self.small_video("good.mp4")
