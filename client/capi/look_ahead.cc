@@ -18,8 +18,9 @@ constexpr int kAttachMs = 10'000;
 // A call for a batch is cut so often: slots that were released meanwhile and an
 // abort are told with the next one.
 constexpr std::uint64_t kCallMs = 250;
-// With batches in hand, calls are this far apart: a fast trainer shares them.
-constexpr auto kCallGap = std::chrono::milliseconds(1);
+// How far apart looks are while steps are taken, and at most.
+constexpr Clock::duration kLookGap = std::chrono::milliseconds(1);
+constexpr Clock::duration kLookGapMax = std::chrono::milliseconds(64);
 constexpr auto kPauseMax = std::chrono::seconds(1);
 
 // Look-aheads of this process, which pause while it forks.
@@ -171,8 +172,10 @@ Result LookAhead::Take(Clock::time_point until, std::unique_ptr<ps_step>* out) {
       if (!options_.explicit_ack) {
         acked_next_ = std::max(acked_next_, (*out)->info.number);
       }
-      // Between two calls the thread wakes by itself.
-      const bool wake = NextWork() != Work::kNone;
+      taken_ = true;
+      const bool half = many_ && queue_.size() == depth() / 2;
+      if (half) look_at_ = {};
+      const bool wake = queue_.empty() || half;
       lock.unlock();
       if (wake) work_.notify_one();
       return {};
@@ -252,16 +255,23 @@ LookAhead::Work LookAhead::NextWork() const {
   if (stop_ || aborted_) return Work::kStop;
   if (paused_) return Work::kNone;
   const bool ended = failure_ && failure_->code == PS_END;
-  const bool tell = ended && acked_told_ < acked_next_;
-  if (failure_ && !tell) return Work::kNone;
-  if (!connected_) return Work::kConnect;
-  if (tell) return Work::kTellAck;
-  const std::size_t depth = remote_ ? 1 : kDepth;
-  if (queue_.size() >= depth) return Work::kNone;
-  if (queue_.size() > depth / 2 && Clock::now() < call_end_ + kCallGap) {
-    return Work::kNone;
+  if (failure_ && !ended) return Work::kNone;
+  if (!connected_) {
+    return ended && acked_told_ >= acked_next_ ? Work::kNone : Work::kConnect;
   }
-  return Work::kFetch;
+  if (!ended && queue_.empty()) return Work::kFetch;
+  if (!queue_.empty() && Clock::now() < look_at_) return Work::kNone;
+  if (!ended && queue_.size() < depth()) return Work::kFetch;
+  return acked_told_ < acked_next_ || !returns_->slots.empty() ? Work::kTell
+                                                               : Work::kNone;
+}
+
+void LookAhead::LookLater() {
+  many_ = false;
+  look_gap_ = taken_ ? kLookGap
+                     : std::clamp(look_gap_ * 2, kLookGap, kLookGapMax);
+  taken_ = false;
+  look_at_ = Clock::now() + look_gap_;
 }
 
 void LookAhead::Run() {
@@ -272,10 +282,11 @@ void LookAhead::Run() {
       working_ = false;
       returns_->changed.notify_all();
       while ((work = NextWork()) == Work::kNone) {
-        if (!paused_ && !failure_ && !remote_ && queue_.size() < kDepth) {
-          work_.wait_until(lock, call_end_ + kCallGap);
-        } else {
+        if (paused_ || queue_.empty()) {
           work_.wait(lock);
+        } else {
+          if (Clock::now() >= look_at_) LookLater();
+          work_.wait_until(lock, look_at_);
         }
       }
       working_ = true;
@@ -284,7 +295,7 @@ void LookAhead::Run() {
       switch (work) {
         case Work::kStop: return;
         case Work::kConnect: Connect(); break;
-        case Work::kTellAck: TellAck(); break;
+        case Work::kTell: TellReturns(); break;
         default: Fetch();
       }
     } catch (const std::exception& e) {  // no memory
@@ -335,22 +346,34 @@ void LookAhead::Sort(const psg_error& error) {
   failure_told_ = false;
 }
 
-void LookAhead::TellAck() {
+void LookAhead::TellReturns() {
   std::shared_ptr<Connection> connection;
+  std::vector<psg_slot> slots;
   std::uint64_t acked;
+  bool ack;
   {
     std::lock_guard lock(returns_->mutex);
     connection = connection_;
+    slots.swap(returns_->slots);
     acked = acked_next_;
+    ack = acked_told_ < acked;
   }
   psg_error error{};
-  const int rc = api_.ack(connection->session(), acked - 1, &error);
+  int rc = 0;
+  if (!slots.empty()) {
+    rc = api_.release(connection->session(), slots.data(), slots.size(), &error);
+  }
+  if (rc == 0 && ack) {
+    rc = api_.ack(connection->session(), acked - 1, &error);
+  }
   std::lock_guard lock(returns_->mutex);
   if (rc == 0) {
-    acked_told_ = acked;
+    acked_told_ = std::max(acked_told_, acked);
   } else {
     Sort(error);
   }
+  LookLater();
+  returns_->changed.notify_all();
 }
 
 void LookAhead::Fetch() {
@@ -358,33 +381,37 @@ void LookAhead::Fetch() {
   std::vector<psg_slot> slots;
   std::uint64_t step, acked;
   std::size_t room;
+  std::uint64_t wait_ms;
   {
     std::lock_guard lock(returns_->mutex);
     connection = connection_;
     slots.swap(returns_->slots);
     step = fetch_next_;
     acked = acked_next_;
-    room = remote_ ? 1 : kDepth - queue_.size();
+    room = depth() - queue_.size();
+    wait_ms = queue_.empty() ? kCallMs : 0;
     in_call_ = true;
   }
   psg_batch* batches[kDepth] = {};
   std::size_t count = 0;
   psg_error error{};
-  const int rc = api_.next(connection->session(), step, acked, kCallMs,
+  const int rc = api_.next(connection->session(), step, acked, wait_ms,
                            slots.data(), slots.size(), batches, room, &count,
                            &error);
   {
     std::lock_guard lock(returns_->mutex);
     in_call_ = false;
-    call_end_ = Clock::now();
-    if (rc == 0 || rc == 1) acked_told_ = std::max(acked_told_, acked);
+    LookLater();
+    const bool answered = rc >= 0 || error.code == kGrpcDeadline;
+    if (answered) acked_told_ = std::max(acked_told_, acked);
     if (rc == 1) {
       failure_ = Fail(PS_END, "the data has ended");
-    } else if (rc != 0) {
+    } else if (rc < 0) {
       // Whether they arrived is unknown; giving them back twice is once.
       returns_->slots.insert(returns_->slots.end(), slots.begin(), slots.end());
       Sort(error);
     }
+    if (rc != 0) returns_->changed.notify_all();
   }
   bool good = true;
   for (std::size_t i = 0; i < count; ++i) {
@@ -397,6 +424,7 @@ void LookAhead::Fetch() {
     if (!good) continue;
     std::lock_guard lock(returns_->mutex);
     good = r.ok();
+    many_ = !remote_ && queue_.size() + 1 >= depth() * 3 / 4;
     if (good) {
       fetch_next_ = v.step + 1;
       fetched_any_ = true;

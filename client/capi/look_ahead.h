@@ -25,10 +25,14 @@ using Clock = std::chrono::steady_clock;
 // Threading: one user, Abort() from any; one thread of its own, signals blocked.
 // Bounds: local, `kDepth` published batches (their slots are leased to the rank
 //   anyway); remote, one batch beside the one in hand.
+// With nothing in hand the thread waits at the daemon. Else it looks now and then
+// what else is published and tells what was acknowledged and released: by its own
+// clock, so that the trainer wakes nobody when it takes a step; only a trainer
+// that takes half of what was there between two looks does.
 // Stopping: the destructor ends calls, gives back what nobody took, detaches.
 class LookAhead {
  public:
-  static constexpr std::size_t kDepth = 8;
+  static constexpr std::size_t kDepth = 32;
 
   LookAhead(const Options& options, const psg_api& api, bool remote)
       : options_(options), api_(api), remote_(remote) {}
@@ -44,7 +48,7 @@ class LookAhead {
   // PS_AGAIN: none until then; PS_END; others: why there will be none, told once
   // and then tried again
   Result Take(Clock::time_point until, std::unique_ptr<ps_step>* out);
-  // Steps before `next_step` are trained; told with the next call.
+  // Steps before `next_step` are trained; told later.
   void Acked(std::uint64_t next_step);
   void Abort();
 
@@ -67,11 +71,13 @@ class LookAhead {
  private:
   void Run();
   // What the thread does next; under the mutex of returns_.
-  enum class Work { kNone, kStop, kConnect, kFetch, kTellAck };
+  enum class Work { kNone, kStop, kConnect, kFetch, kTell };
   Work NextWork() const;
+  void LookLater();  // under the mutex
   void Connect();
   void Fetch();
-  void TellAck();
+  void TellReturns();
+  std::size_t depth() const { return remote_ ? 1 : kDepth; }
   // A batch of the daemon as a step; remote: copies its bytes.
   Result MakeStep(const Connection& connection, const psg_batch_view& v,
                   std::unique_ptr<ps_step>* out);
@@ -94,7 +100,7 @@ class LookAhead {
   bool connected_ = false;
   bool stop_ = false, aborted_ = false, paused_ = false;
   bool working_ = false;          // the thread is not waiting for work
-  bool in_call_ = false;          // the thread waits at the daemon
+  bool in_call_ = false;  // the thread waits at the daemon
   std::uint64_t fetch_next_ = 0;  // the step to ask for
   bool fetched_any_ = false;
   std::uint64_t take_next_ = 0;   // the step to hand out
@@ -103,7 +109,10 @@ class LookAhead {
   std::optional<Result> failure_;  // no more batches, or PS_END
   bool failure_told_ = false;
   std::string waiting_because_;
-  Clock::time_point call_end_{};  // of the latest call
+  bool taken_ = false;            // a step, since the latest look
+  bool many_ = false;             // in hand at the latest look
+  Clock::duration look_gap_{};
+  Clock::time_point look_at_{};
 
   std::thread thread_;
 };

@@ -52,7 +52,7 @@ absl::Status WaitMade(const std::string& address, const std::string& job,
 absl::StatusOr<Consumed> ConsumeReady(const std::string& address,
                                       const std::string& status_address,
                                       const std::string& feed,
-                                      const std::string& job) {
+                                      const std::string& job, bool paced) {
   ps_attach_options o{};
   o.struct_bytes = sizeof(o);
   o.address = address.c_str();
@@ -77,6 +77,10 @@ absl::StatusOr<Consumed> ConsumeReady(const std::string& address,
     handoffs.push_back(NowSeconds() - before);
     const auto info = step->info();
     c.bytes = info.bytes;
+    if (paced) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      continue;
+    }
     c.checksum += ReadThrough(
         {static_cast<const std::uint8_t*>(step->tensors()[0].data), info.bytes});
   }

@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint64_t kChunkBytes = 4 << 20;
 constexpr int kControlMessageMax = 8 << 20;
 constexpr std::uint64_t kWaitMsMax = 60'000;
-constexpr std::uint32_t kMoreMax = 16;
+constexpr std::uint32_t kMoreMax = 32;
 
 grpc::Status ToGrpc(const absl::Status& s) {
   if (s.ok()) return grpc::Status::OK;
