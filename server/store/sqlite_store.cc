@@ -41,7 +41,7 @@ class SqliteStore final : public JobStore {
     for (const char* sql :
          {"PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL",
           "PRAGMA synchronous=FULL", "PRAGMA trusted_schema=OFF", kSchema}) {
-      PENSTOCK_RETURN_IF_ERROR(Run(sql));
+      PENSTOCK_RETURN_IF_ERROR(Run(sql, "opening"));
     }
     return absl::OkStatus();
   }
@@ -135,7 +135,7 @@ class SqliteStore final : public JobStore {
 
   absl::Status PutAcksLocked(const std::string& job, std::uint64_t generation,
                              const std::vector<AckPosition>& acks) {
-    PENSTOCK_RETURN_IF_ERROR(Run("BEGIN IMMEDIATE"));
+    PENSTOCK_RETURN_IF_ERROR(Run("BEGIN IMMEDIATE", "begin"));
     for (const auto& a : acks) {
       PENSTOCK_ASSIGN_OR_RETURN(
           auto s, Prepare("INSERT INTO acks VALUES(?1,?2,?3,?4) ON CONFLICT"
@@ -146,15 +146,14 @@ class SqliteStore final : public JobStore {
       sqlite3_bind_int64(s.get(), 4, static_cast<sqlite3_int64>(a.next_step));
       PENSTOCK_RETURN_IF_ERROR(Step(s.get()));
     }
-    return Run("COMMIT");
+    return Run("COMMIT", "commit");
   }
 
-  // Journal entry and record in one transaction. An error here leaves the
-  // outcome unknown, so it ends the store.
+  // Journal entry and record in one transaction.
   absl::Status Write(const std::string& job, const StoredJob& next,
                      const job::Event& event) {
     const auto blob = job::EncodeRecord(next.record);
-    PENSTOCK_RETURN_IF_ERROR(Run("BEGIN IMMEDIATE"));
+    PENSTOCK_RETURN_IF_ERROR(Run("BEGIN IMMEDIATE", "begin"));
     for (const char* sql :
          {"INSERT INTO journal VALUES(?1,?2,?4,?3)",
           "INSERT INTO jobs VALUES(?1,?2,?3) ON CONFLICT DO UPDATE SET"
@@ -170,7 +169,7 @@ class SqliteStore final : public JobStore {
       }
       PENSTOCK_RETURN_IF_ERROR(Step(s.get()));
     }
-    return Run("COMMIT");
+    return Run("COMMIT", "commit");
   }
 
   absl::Status Error(const char* what) const {
@@ -191,8 +190,6 @@ class SqliteStore final : public JobStore {
       case SQLITE_CANTOPEN:
       case SQLITE_PERM:
         return MakeError(absl::StatusCode::kPermissionDenied, problem);
-      case SQLITE_FULL:
-        return MakeError(absl::StatusCode::kResourceExhausted, problem);
       case SQLITE_CORRUPT:
       case SQLITE_NOTADB:
         return MakeError(absl::StatusCode::kDataLoss, problem);
@@ -201,15 +198,27 @@ class SqliteStore final : public JobStore {
     }
   }
 
-  // Remembers the first error of a write: no later call pretends it went well.
+  // After a write. A full disk takes the transaction back and leaves the store
+  // as it was: the next write may find room. Any other error leaves the outcome
+  // unknown and ends the store: no later call pretends that it went well.
   absl::Status End(absl::Status status) {
-    if (!status.ok() && ended_.ok()) ended_ = status;
+    if (status.ok()) return status;
+    const bool full = (sqlite3_errcode(db_.get()) & 0xFF) == SQLITE_FULL;
+    const bool back =
+        sqlite3_get_autocommit(db_.get()) != 0 ||
+        sqlite3_exec(db_.get(), "ROLLBACK", nullptr, nullptr, nullptr) ==
+            SQLITE_OK;
+    if ((!full || !back) && ended_.ok()) {
+      ended_ = absl::Status(status.code(),
+                            std::string(status.message()) +
+                                "; then start the daemon again");
+    }
     return status;
   }
 
-  absl::Status Run(const char* sql) {
+  absl::Status Run(const char* sql, const char* what) {
     if (sqlite3_exec(db_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) {
-      return Error(sql);
+      return Error(what);
     }
     return absl::OkStatus();
   }

@@ -3,6 +3,7 @@
 
     python_client_test.py BIN_DIR PYTHON_DIR SOURCE_DIR
 """
+import ctypes
 import json
 import multiprocessing
 import os
@@ -57,6 +58,10 @@ def take(home, incarnation, out):
     feed.close()
 
 
+def end_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 class ClientTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -74,7 +79,7 @@ class ClientTest(unittest.TestCase):
         cls.daemon = subprocess.Popen(
             [BIN + "/penstockd", "--config", cls.home + "/d.yaml",
              "--insecure-loopback"], stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL)
+            stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
         cls.daemon.stdout.readline()
 
     @classmethod

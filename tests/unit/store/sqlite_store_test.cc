@@ -1,5 +1,6 @@
 #include <sqlite3.h>
 #include <sys/fsuid.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -195,12 +196,45 @@ TEST_CASE("sqlite store: after a failed write it promises nothing more",
       acks ? s->PutAcks("walk", 1, {{0, 1}})
            : s->Change("walk", 1, Open(2, 0)).status();
   REQUIRE_FALSE(first.ok());
-  CHECK(s->Load("walk").status() == first);
-  CHECK(s->List().status() == first);
-  CHECK(s->Change("walk", 1, Open(2, 0)).status() == first);
+  for (const absl::Status& later :
+       {s->Load("walk").status(), s->List().status(),
+        s->Change("walk", 1, Open(2, 0)).status()}) {
+    CHECK(later.code() == first.code());
+    CHECK_THAT(std::string(later.message()),
+               Catch::StartsWith(std::string(first.message())) &&
+                   Catch::Contains("start the daemon again"));
+  }
   // Nothing of the failed change is there.
   s.reset();
   CHECK(OpenSqliteStore(path).value()->Load("walk").value()->revision == 1);
+}
+
+TEST_CASE("sqlite store: a full disk loses nothing and is over when there is room",
+          "[store]") {
+  TempDir dir;
+  if (::mount("none", dir.path().c_str(), "tmpfs", 0, "size=512k") != 0) {
+    WARN("skipped: mounting a tmpfs is refused");
+    return;
+  }
+  {
+    auto s = OpenSqliteStore(dir / "jobs.sqlite").value();
+    REQUIRE(s->Change("walk", 0, Create("walk")).ok());
+    {
+      std::ofstream fill(dir / "fill", std::ios::binary);
+      const std::string page(4096, 'x');
+      while (fill.write(page.data(), 4096).flush()) {
+      }
+    }
+    const absl::Status full = s->Change("walk", 1, Open(2, 0)).status();
+    CHECK(full.code() == absl::StatusCode::kInternal);
+    CHECK_THAT(std::string(full.message()), Catch::Contains("full"));
+    CHECK_FALSE(s->PutAcks("walk", 1, {{0, 1}}).ok());
+    CHECK(s->Load("walk").value()->revision == 1);
+    std::filesystem::remove(dir / "fill");
+    CHECK(s->PutAcks("walk", 1, {{0, 1}}).ok());
+    CHECK(s->Change("walk", 1, Open(2, 0)).ok());
+  }
+  CHECK(::umount(dir.path().c_str()) == 0);
 }
 
 }  // namespace
