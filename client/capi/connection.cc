@@ -111,7 +111,7 @@ Result Connection::Attach(const Options& options,
                           int timeout_ms) {
   std::string target, token;
   if (remote_) {
-    target = "ipv4:" + options.address.substr(4);
+    target = "dns:///" + options.address.substr(4);
   } else {
     std::unique_ptr<LocalLink> link;
     if (Result r = LocalLink::Connect(options.address + "/penstock.sock",

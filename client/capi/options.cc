@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 namespace penstock::capi {
 namespace {
@@ -54,9 +55,65 @@ std::string MadeUpIncarnation() {
   return "single-" + std::to_string(random);
 }
 
+// What Protobuf takes as a text: UTF-8 without surrogates and overlong forms.
+bool IsUtf8(const std::string& text) {
+  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
+  const auto* end = p + text.size();
+  while (p < end) {
+    const int more = *p < 0x80 ? 0 : *p < 0xC2 ? -1 : *p < 0xE0 ? 1
+                   : *p < 0xF0 ? 2 : *p < 0xF5 ? 3 : -1;
+    if (more < 0 || end - p <= more) return false;
+    for (int i = 1; i <= more; ++i) {
+      if ((p[i] & 0xC0) != 0x80) return false;
+    }
+    if ((*p == 0xE0 && p[1] < 0xA0) || (*p == 0xED && p[1] > 0x9F) ||
+        (*p == 0xF0 && p[1] < 0x90) || (*p == 0xF4 && p[1] > 0x8F)) {
+      return false;
+    }
+    p += more + 1;
+  }
+  return true;
+}
+
+Result CheckTexts(const Options& o) {
+  const std::pair<const char*, const std::string*> texts[] = {
+      {"job", &o.job},         {"resume", &o.resume},
+      {"feed", &o.feed_text},  {"path of the feed", &o.feed_path},
+      {"address", &o.address}, {"folder of the feed", &o.feed_dir},
+      {"incarnation", &o.incarnation}};
+  for (const auto& [name, text] : texts) {
+    if (!IsUtf8(*text)) {
+      return Fail(PS_INVALID, std::string("ps_attach: ") + name +
+                                  ": is not UTF-8 text\n  do        correct "
+                                  "it; a feed is a YAML file");
+    }
+  }
+  return {};
+}
+
+// "tcp:HOST:PORT", or a folder.
+Result CheckAddress(const std::string& address) {
+  if (!address.starts_with("tcp:")) return {};
+  const auto colon = address.rfind(':');
+  const std::string port = address.substr(colon + 1);
+  const bool number = !port.empty() && port.size() <= 5 &&
+                      port.find_first_not_of("0123456789") == std::string::npos;
+  const int value = number ? std::stoi(port) : 0;
+  if (colon > 4 && value >= 1 && value <= 65535) return {};
+  return Fail(PS_INVALID, "ps_attach: address: not an address of a daemon\n"
+                          "  found     " + address +
+                          "\n  expected  tcp:HOST:PORT with a port from 1 to "
+                          "65535, or the daemon's socket folder");
+}
+
 Result ReadFeed(const std::string& path, Options* out) {
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error);
+  const auto status = fs::status(absolute, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    return Fail(PS_INVALID, path + ": the feed is not a file\n  do        "
+                                   "correct the path of the feed");
+  }
   std::ifstream in(absolute, std::ios::binary);
   if (!in) {
     return Fail(PS_INVALID, path + ": the feed cannot be read: " +
@@ -124,7 +181,9 @@ Result ReadOptions(const ps_attach_options& in, Options* out) {
     }
     out->incarnation = MadeUpIncarnation();
   }
-  return ReadFeed(in.feed, out);
+  if (Result r = CheckAddress(out->address); !r.ok()) return r;
+  if (Result r = ReadFeed(in.feed, out); !r.ok()) return r;
+  return CheckTexts(*out);
 }
 
 }  // namespace penstock::capi

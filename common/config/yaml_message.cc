@@ -1,5 +1,6 @@
 #include "common/config/yaml_message.h"
 
+#include <sys/stat.h>
 #include <yaml-cpp/yaml.h>
 
 #include <cerrno>
@@ -244,6 +245,16 @@ absl::StatusOr<std::string> ReadYamlFile(const std::string& path) {
   struct Close {
     void operator()(std::FILE* f) const noexcept { std::fclose(f); }
   };
+  struct stat st;  // a pipe would be waited for
+  if (::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     {.where = path,
+                      .what = "not a file",
+                      .found = S_ISDIR(st.st_mode) ? "a folder"
+                                                   : "a device, pipe or socket",
+                      .expected = "a YAML file",
+                      .action = "correct the path of the file"});
+  }
   std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rbe"));
   if (file == nullptr) {
     return ErrnoError(errno, path, "correct the path of the file");

@@ -161,6 +161,10 @@ int main(int argc, char** argv) {
          .action = "start with --insecure-loopback, or remove listen"}));
   }
   penstock::telemetry::InitLog(config->log_level);
-  const absl::Status status = penstock::app::Run(*config, signals);
-  return status.ok() ? 0 : fail(status);
+  try {
+    const absl::Status status = penstock::app::Run(*config, signals);
+    return status.ok() ? 0 : fail(status);
+  } catch (const std::exception& e) {  // no memory, no threads
+    return fail(absl::InternalError(e.what()));
+  }
 }

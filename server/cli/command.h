@@ -2,6 +2,7 @@
 #define PENSTOCK_SERVER_CLI_COMMAND_H_
 
 #include <CLI/CLI.hpp>
+#include <string>
 
 #include "absl/status/status.h"
 
@@ -22,6 +23,14 @@ void AddVerifyCommand(CLI::App& app, CommandContext& context);
 void AddInspectCommand(CLI::App& app, CommandContext& context);
 void AddPlanCommand(CLI::App& app, CommandContext& context);
 void AddFeedCommand(CLI::App& app, CommandContext& context);
+
+// For options that are unsigned: CLI11 takes "-4" as a very large number.
+inline std::string WholeNumber(const std::string& text) {
+  const bool good =
+      !text.empty() && text.size() <= 18 &&
+      text.find_first_not_of("0123456789") == std::string::npos;
+  return good ? "" : "not a whole number from 0 to 10^18: " + text;
+}
 
 }  // namespace penstock::cli
 

@@ -99,7 +99,7 @@ void PrintStep(const ConsumedBatch& batch, const FeedFlags& flags,
       line["item_digests"] = batch.item_digests;
       line["global_digest"] = batch.global_digest;
     }
-    std::printf("%s\n", line.dump().c_str());
+    std::printf("%s\n", line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
   } else if (flags.digest) {
     std::printf("step %llu rank %u digest %s\n",
                 (unsigned long long)batch.step, flags.options.rank,
@@ -123,7 +123,7 @@ void PrintTotals(const Totals& t, const BatchSource& source,
                       {"wait_p50_ms", t.Percentile(0.5) / 1e6},
                       {"wait_p99_ms", t.Percentile(0.99) / 1e6},
                       {"state_dict", source.StateDict()}})
-                    .dump()
+                    .dump(-1, ' ', false, Json::error_handler_t::replace)
                     .c_str());
     return;
   }
@@ -181,7 +181,8 @@ void AddFeedCommand(CLI::App& app, CommandContext& context) {
   sub->add_option("--connect", o.address,
                   "socket folder of the daemon, or tcp:HOST:PORT");
   sub->add_flag("--local", flags->local, "without a daemon, the same bytes");
-  sub->add_option("--rank", o.rank, "data rank");
+  sub->add_option("--rank", o.rank, "data rank")
+      ->check(WholeNumber);
   sub->add_option("--world", o.world, "data ranks")->check(CLI::Range(1, 65536));
   sub->add_option("--steps", flags->steps, "steps to take; 0: to the end");
   sub->add_option("--job", o.job, "job (the feed's name)");
@@ -190,9 +191,12 @@ void AddFeedCommand(CLI::App& app, CommandContext& context) {
                   "new, step:K, or the text of a state_dict");
   sub->add_flag("--takeover", o.takeover,
                 "open a generation although ranks are connected");
-  sub->add_option("--timeout-ms", o.deadline_ms, "of one wait");
-  sub->add_option("--workers", o.workers, "decoder workers (local)");
-  sub->add_option("--arena-bytes", o.arena_bytes, "arena (local)");
+  sub->add_option("--timeout-ms", o.deadline_ms, "of one wait")
+      ->check(WholeNumber);
+  sub->add_option("--workers", o.workers, "decoder workers (local)")
+      ->check(WholeNumber);
+  sub->add_option("--arena-bytes", o.arena_bytes, "arena (local)")
+      ->check(WholeNumber);
   sub->add_flag("--digest", flags->digest,
                 "digest the bytes as read, and compare with the descriptor");
   sub->add_flag("--json", context.json, "JSON lines on stdout");

@@ -60,7 +60,7 @@ absl::Status ShowSource(const import::CaptureSource& s, bool json) {
   }
   line["texts"] = s.mapping.texts.size();
   if (json) {
-    std::printf("%s\n", line.dump().c_str());
+    std::printf("%s\n", line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
     return absl::OkStatus();
   }
   std::printf("%s\n  container %s   mapping %s   title %s\n", s.video.c_str(),
@@ -71,7 +71,7 @@ absl::Status ShowSource(const import::CaptureSource& s, bool json) {
     if (!line.contains(part)) continue;
     for (const Json& j : line[part]) {
       std::printf("  %-8s %s\n", part[1] == 't' ? "stream" : "sidecar",
-                  j.dump().c_str());
+                  j.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
     }
   }
   for (const auto& name : s.undeclared) {
@@ -107,7 +107,7 @@ void PrintReport(const import::ImportReport& report,
                                 {"lost", c.lost_frames},
                                 {"damaged", c.damaged_frames},
                                 {"notes", c.notes}})
-                              .dump()
+                              .dump(-1, ' ', false, Json::error_handler_t::replace)
                               .c_str());
       continue;
     }
@@ -138,7 +138,7 @@ void PrintReport(const import::ImportReport& report,
                       {"bytes", report.bytes},
                       {"left_out", report.refused.size()},
                       {"loss", report.HasLoss()}})
-                    .dump()
+                    .dump(-1, ' ', false, Json::error_handler_t::replace)
                     .c_str());
   } else {
     std::printf("%s\n  id        sha256:%s\n  captures  %zu\n  frames    %llu\n"

@@ -33,10 +33,11 @@ struct Target {
 };
 
 Target SplitTarget(const std::string& text) {
+  std::error_code error;
   for (std::size_t at = text.size();; at = text.rfind(':', at - 1)) {
     if (at == std::string::npos) return {text, "", ""};
     const std::string path = text.substr(0, at);
-    if (at > 0 && std::filesystem::exists(path)) {
+    if (at > 0 && std::filesystem::exists(path, error)) {
       Target t{path, "", ""};
       if (at < text.size()) {
         const std::string rest = text.substr(at + 1);
@@ -286,7 +287,7 @@ absl::Status PrintWindow(CaptureReader& reader, const ReadTrack& t,
                                 {"dx", in.dx},
                                 {"dy", in.dy},
                                 {"events", in.events}})
-                              .dump()
+                              .dump(-1, ' ', false, Json::error_handler_t::replace)
                               .c_str());
     } else {
       std::printf("  frame %6llu  %10.4f s  %3u events  mouse %+5lld %+5lld  %s\n",
@@ -348,7 +349,9 @@ absl::Status CheckSelection(const InspectFlags& flags, const Target& target,
 
 absl::Status Run(const InspectFlags& flags, bool json) {
   const Target target = SplitTarget(flags.target);
-  const bool shard_alone = std::filesystem::is_regular_file(target.path);
+  std::error_code error;
+  const bool shard_alone =
+      std::filesystem::is_regular_file(target.path, error);
   std::unique_ptr<dataset::Dataset> dataset;
   std::unique_ptr<dataset::ShardReader> shard;
   std::vector<Named> all;
@@ -401,7 +404,8 @@ void AddInspectCommand(CLI::App& app, CommandContext& context) {
   sub->add_option("--raw", flags->raw,
                   "write the decoded frames in the source's pixel format "
                   "(- is stdout)");
-  sub->add_option("--track", flags->track, "video track (the first)");
+  sub->add_option("--track", flags->track, "video track (the first)")
+      ->check(WholeNumber);
   sub->add_option("--cells", flags->cells, "frames on the sheet")
       ->check(CLI::Range(1, 512));
   sub->add_flag("--json", context.json, "JSON lines on stdout");

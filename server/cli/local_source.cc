@@ -38,8 +38,9 @@ class InProcessSource final : public BatchSource {
     s->options_ = o;
     PENSTOCK_ASSIGN_OR_RETURN(const std::string text,
                               config::ReadYamlFile(o.feed));
+    std::error_code error;
     const std::string dir =
-        std::filesystem::absolute(o.feed).parent_path().string();
+        std::filesystem::absolute(o.feed, error).parent_path().string();
     PENSTOCK_ASSIGN_OR_RETURN(s->feed_,
                               pipeline::LoadPlannedFeed(text, o.feed, dir));
     PENSTOCK_RETURN_IF_ERROR(pipeline::CheckSides(*s->feed_.plan));

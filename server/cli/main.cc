@@ -44,6 +44,9 @@ int main(int argc, char** argv) {
     const int rc = app.exit(e);
     if (rc != 0) SuggestCommand(app, argc, argv);
     return rc == 0 ? 0 : 2;
+  } catch (const std::exception& e) {  // no memory, a fault of ours
+    std::fprintf(stderr, "penstock: %s\n", e.what());
+    return 3;
   }
   return context.exit_code;
 }

@@ -66,7 +66,7 @@ void PrintHeadJson(const OpenedFeed& feed, const PlanFlags& flags) {
              {"selection_digest", hash::Hex(feed.selection_digest)},
              {"sources", std::move(sources)},
              {"notes", feed.notes}}
-            .dump());
+            .dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 void PrintHeadText(const OpenedFeed& feed, const PlanFlags& flags) {
@@ -126,7 +126,7 @@ void PrintRank(const OpenedFeed& feed, const plan::GlobalBatch& batch,
              {"step", batch.step.value},
              {"rank", rank},
              {"samples", std::move(samples)}}
-            .dump());
+            .dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 absl::Status RunPlan(const PlanFlags& flags, bool json) {
@@ -158,10 +158,12 @@ void AddPlanCommand(CLI::App& app, CommandContext& context) {
       "plan", "what each rank gets at a step; reads no shard");
   auto flags = std::make_shared<PlanFlags>();
   sub->add_option("--feed", flags->feed, "feed file (YAML)")->required();
-  sub->add_option("--step", flags->step, "step, from 0")->required();
+  sub->add_option("--step", flags->step, "step, from 0")->required()
+      ->check(WholeNumber);
   sub->add_option("--world", flags->world, "data-parallel ranks")
       ->check(CLI::Range(1u, 1u << 20));
-  sub->add_option("--rank", flags->rank, "only this rank");
+  sub->add_option("--rank", flags->rank, "only this rank")
+      ->check(WholeNumber);
   sub->add_flag("--json", context.json, "JSON lines on stdout");
   sub->callback([flags, &context] {
     const absl::Status status = RunPlan(*flags, context.json);

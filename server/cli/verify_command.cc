@@ -38,7 +38,7 @@ int RunVerify(const std::string& dir, const CommandContext& context) {
                               {"blocks", report->blocks},
                               {"faults", report->faults.size()},
                               {"good", report->faults.empty()}})
-                            .dump()
+                            .dump(-1, ' ', false, Json::error_handler_t::replace)
                             .c_str());
   } else if (report->faults.empty()) {
     std::printf("good: sha256:%s, %llu bytes, %llu blocks\n",

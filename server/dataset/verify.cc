@@ -285,11 +285,12 @@ absl::StatusOr<VerifyReport> VerifyDataset(const std::string& dir) {
   const std::string path = dir + "/" + kManifestFile;
   auto text = ReadSmallFile(path, kManifestBytesMax);
   if (!text.ok()) {
+    std::error_code error;
     return MakeError(
         absl::StatusCode::kNotFound,
         {.where = dir,
          .what = "no dataset here",
-         .found = fs::exists(dir) ? "a folder without manifest.json" : "nothing",
+         .found = fs::exists(dir, error) ? "a folder without manifest.json" : "nothing",
          .expected = "a folder that `penstock import` made",
          .action = "correct the path"});
   }

@@ -94,6 +94,12 @@ class IngestPool {
   std::vector<std::thread> threads_;
 };
 
+// A path as text: bytes that are not UTF-8 become U+FFFD.
+std::string Utf8(const std::string& path) {
+  return Json::parse(Json(path).dump(-1, ' ', false,
+                                     Json::error_handler_t::replace));
+}
+
 // Hashes the sources, sorts them by id, and takes doubles out.
 absl::StatusOr<std::vector<CaptureSource>> PrepareSources(
     const std::vector<std::string>& paths, ImportReport& report) {
@@ -135,7 +141,7 @@ absl::Status AddToCatalog(const IngestedCapture& c, const WrittenCapture& w,
   dataset::CaptureRecord record;
   record.ord = ord;
   record.id = c.source.id;
-  record.source = c.source.video;
+  record.source = Utf8(c.source.video);
   record.title = m.title;
   record.session = m.session;
   record.player = m.player;
@@ -249,7 +255,7 @@ absl::StatusOr<std::string> WriteVersion(
 }
 
 ImportedCapture Summarise(const IngestedCapture& c) {
-  ImportedCapture s{c.source.video,
+  ImportedCapture s{Utf8(c.source.video),
                     hash::Hex(c.source.id),
                     c.source.mapping.title,
                     c.videos[0].frames.size(),

@@ -1,7 +1,9 @@
 #include "server/import/mapping.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
@@ -238,17 +240,51 @@ absl::StatusOr<TextMapping> ReadText(const Json& json,
   return t;
 }
 
+// JSON in which no object names a field twice: which of them counts is
+// anybody's guess.
+absl::StatusOr<Json> ParseStrictly(const std::string& text,
+                                   const std::string& where) {
+  std::vector<std::set<std::string>> keys;
+  std::string twice;
+  auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) {
+      keys.emplace_back();
+    } else if (event == Json::parse_event_t::object_end) {
+      keys.pop_back();
+    } else if (event == Json::parse_event_t::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!keys.back().insert(key).second && twice.empty()) twice = key;
+    }
+    return true;
+  };
+  try {
+    Json json = Json::parse(text, watch);
+    if (twice.empty()) return json;
+  } catch (const Json::parse_error& e) {
+    const auto at = std::min<std::size_t>(e.byte, text.size());
+    const auto line = std::count(text.begin(), text.begin() + at, '\n') + 1;
+    const std::string here = text.substr(at == 0 ? 0 : at - 1, 20);
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     {.where = absl::StrFormat("%s:%d", where, line),
+                      .what = "is not JSON",
+                      .found = at == text.size() ? "the end of the file"
+                                                 : here.substr(0, here.find('\n')),
+                      .expected = "JSON up to its closing brace",
+                      .action = "check it with `python3 -m json.tool`"});
+  }
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   {.where = where,
+                    .what = "a field is given twice",
+                    .found = twice,
+                    .expected = "each field once in its object",
+                    .action = "remove one of them"});
+}
+
 }  // namespace
 
 absl::StatusOr<CaptureMapping> ParseMapping(const std::string& text,
                                             const std::string& where) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     {.where = where,
-                      .what = "is not JSON",
-                      .action = "check it with `python3 -m json.tool`"});
-  }
+  PENSTOCK_ASSIGN_OR_RETURN(const Json json, ParseStrictly(text, where));
   Fields f(json, where,
            {"penstock_capture", "title", "session", "player", "source",
             "licence", "conditions", "video", "tracks", "text", "pairing_note",

@@ -32,6 +32,21 @@ bool IsVideo(const fs::path& path) {
                    e) != std::end(kVideoExtensions);
 }
 
+// What cannot be looked at (a loop of links, no rights) is not there; opening it
+// says why.
+bool Exists(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+bool IsFile(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+bool IsFolder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
 absl::StatusOr<std::string> ReadText(const fs::path& path) {
   std::error_code error;
   const auto bytes = fs::file_size(path, error);
@@ -102,7 +117,7 @@ absl::StatusOr<CaptureSource> FolderCapture(const fs::path& folder,
                                     mapping_file.filename().string()};
   for (const auto& t : s.mapping.sidecars) declared.insert(t.file);
   for (const auto& e : entries) {
-    if (!declared.contains(e.filename().string()) && fs::is_regular_file(e)) {
+    if (!declared.contains(e.filename().string()) && IsFile(e)) {
       s.undeclared.push_back(e.filename().string());
     }
   }
@@ -114,7 +129,7 @@ absl::StatusOr<CaptureSource> FileCapture(const fs::path& video) {
   s.video = video.string();
   fs::path mapping = video;
   mapping.replace_extension(".capture.json");
-  if (fs::exists(mapping)) {
+  if (Exists(mapping)) {
     s.mapping_file = mapping.string();
     PENSTOCK_ASSIGN_OR_RETURN(const std::string text, ReadText(mapping));
     PENSTOCK_ASSIGN_OR_RETURN(s.mapping, ParseMapping(text, s.mapping_file));
@@ -131,13 +146,13 @@ absl::Status ScanFolder(const fs::path& folder, int depth,
   }
   PENSTOCK_ASSIGN_OR_RETURN(const auto entries, ListFolder(folder));
   const fs::path mapping = folder / "capture.json";
-  if (fs::exists(mapping)) {
+  if (Exists(mapping)) {
     PENSTOCK_ASSIGN_OR_RETURN(auto s, FolderCapture(folder, mapping));
     out.push_back(std::move(s));
     return absl::OkStatus();
   }
   for (const auto& e : entries) {
-    if (fs::is_directory(e)) {
+    if (IsFolder(e)) {
       PENSTOCK_RETURN_IF_ERROR(ScanFolder(e, depth + 1, out));
     } else if (IsVideo(e)) {
       PENSTOCK_ASSIGN_OR_RETURN(auto s, FileCapture(e));

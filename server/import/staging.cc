@@ -43,7 +43,7 @@ absl::Status CheckOut(const std::string& out) {
       absl::StatusCode::kAlreadyExists,
       {.where = out,
        .what = "the output is there already",
-       .found = fs::exists(out + "/manifest.json") ? "a dataset version"
+       .found = fs::exists(out + "/manifest.json", error) ? "a dataset version"
                                                    : "a file or folder",
        .expected = "a path that does not exist: versions never change",
        .action = "give another --out"});

@@ -56,7 +56,8 @@ SHARED_FRAMES = {
 
 def penstock(*arguments, before=None):
     return subprocess.run([str(BIN / "penstock"), *map(str, arguments)],
-                          capture_output=True, text=True, timeout=300,
+                          capture_output=True, text=True, errors="replace",
+                          timeout=300,
                           preexec_fn=before, check=False)
 
 
@@ -453,6 +454,36 @@ class BadInputs(Case):
             capture_json=lambda t: t.replace('"title"', '"titel"', 1))
         self.bad(folder, 2, folder / "capture.json", "titel", "unknown field",
                  'expected  "title"?', "do")
+
+    def test_a_mapping_that_is_no_json_or_says_a_field_twice(self):
+        folder = self.capture(capture_json=lambda t: t.replace('"title"', ',"title"'))
+        self.bad(folder, 2, folder / "capture.json", ":3: is not JSON", "found", "do")
+        folder = self.capture(capture_json=lambda t: t.replace(
+            '"session"', '"title": "again", "session"', 1))
+        self.bad(folder, 2, folder / "capture.json", "given twice",
+                 "found     title", "do")
+
+    def test_links_that_lead_round(self):
+        folder = self.dir / "folder"
+        folder.mkdir()
+        (folder / "loop").symlink_to("loop")
+        self.small_video("folder/v.mp4")
+        self.good_import([folder], self.dir / "set")
+        shutil.rmtree(self.dir / "set")
+        (folder / "loop.mp4").symlink_to("loop.mp4")
+        self.bad(folder, 3, folder / "loop.mp4", "symbolic links", "do")
+        (folder / "loop.mp4").unlink()
+        (folder / "self").symlink_to(".")
+        self.bad(folder, 2, "folders too deep", "expected")
+
+    def test_a_name_that_is_no_text(self):
+        folder = self.dir / "folder"
+        folder.mkdir()
+        self.small_video("folder/v.mp4").rename(
+            folder / os.fsdecode(b"\xff\n.mp4"))
+        capture, _ = self.good_import([folder], self.dir / "set")
+        self.assertIn("\ufffd\n.mp4", capture["source"])
+        self.assertEqual(penstock("verify", self.dir / "set").returncode, 0)
 
     def test_a_sidecar_that_leaves_the_folder(self):
         folder = self.capture(
