@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -20,6 +21,7 @@ namespace {
 namespace v1 = penstock::v1;
 
 constexpr int kMessageBytesMax = 16 << 20;
+constexpr auto kSuspendMax = std::chrono::milliseconds(500);
 constexpr auto kControlTimeout = std::chrono::seconds(10);
 
 void SetError(psg_error* error, int code, const std::string& text) {
@@ -414,7 +416,8 @@ void EndHold(psg_session* s) {
 }
 
 void Suspend(psg_session* const* sessions, std::size_t count) {
-  // This reference makes the shutdown below the last one, and that one waits.
+  // With a reference of our own the channels below are never the last one, so
+  // that gRPC does not begin to end on a thread of its own meanwhile.
   grpc_init();
   for (std::size_t i = 0; i < count; ++i) {
     EndHold(sessions[i]);
@@ -422,11 +425,33 @@ void Suspend(psg_session* const* sessions, std::size_t count) {
     sessions[i]->line.reset();
   }
   grpc_shutdown_blocking();
+  // Channels end a little later than their owners. A program that uses the same
+  // gRPC itself keeps it: its forks are its own affair.
+  const auto until = std::chrono::steady_clock::now() + kSuspendMax;
+  while (grpc_is_initialized() != 0) {
+    if (std::chrono::steady_clock::now() > until) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  // Waits for an end that is under way.
+  grpc_init();
+  grpc_shutdown_blocking();
 }
 
 void Close(psg_session* s) {
   EndHold(s);
   delete s;
+}
+
+// gRPC's epoll set outlives its shutdown: a forked child would share it and
+// disturb its parent. With poll() nothing is left over a fork. gRPC reads its
+// choice once, when it starts for the first time in a process.
+void ChoosePoller() {
+  constexpr char kStrategy[] = "GRPC_POLL_STRATEGY";
+  if (std::getenv(kStrategy) != nullptr) return;  // the user's choice
+  ::setenv(kStrategy, "poll", 0);
+  grpc_init();
+  grpc_shutdown_blocking();
+  ::unsetenv(kStrategy);
 }
 
 constexpr psg_api kApi = {Open, Attach,     Next, View,   FreeBatch, Release,
@@ -437,5 +462,8 @@ constexpr psg_api kApi = {Open, Attach,     Next, View,   FreeBatch, Release,
 
 extern "C" __attribute__((visibility("default"))) const psg_api* psg_get_api(
     int version) {
-  return version == PSG_API_VERSION ? &kApi : nullptr;
+  if (version != PSG_API_VERSION) return nullptr;
+  static std::once_flag once;
+  std::call_once(once, ChoosePoller);
+  return &kApi;
 }

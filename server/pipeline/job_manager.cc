@@ -449,6 +449,27 @@ class JobManager::Impl {
     return absl::UnavailableError("job store: too much change at once");
   }
 
+  // Ends jobs that nobody is attached to until so many bytes are free for a new
+  // arena: their ranks find their place in the store and the same bytes anew.
+  void MakeRoom(std::uint64_t bytes) {
+    for (;;) {
+      std::shared_ptr<LiveJob> idle;
+      {
+        std::lock_guard lock(mutex_);
+        std::uint64_t used = 0;
+        for (const auto& [name, job] : jobs_) {
+          used += job->pipeline->arena().size();
+          const bool attached = std::any_of(
+              sessions_.begin(), sessions_.end(),
+              [&job = job](const auto& s) { return s.second->job == job; });
+          if (!attached && (!idle || job->arena_id < idle->arena_id)) idle = job;
+        }
+        if (!idle || used + bytes <= options_.arena_bytes) return;
+      }
+      DropJob(idle);
+    }
+  }
+
   absl::StatusOr<std::shared_ptr<LiveJob>> OpenJob(
       const std::string& name, const LoadedFeed& feed, std::string feed_key,
       BatchLayout layout, const job::JobRecord& record) {
@@ -456,6 +477,7 @@ class JobManager::Impl {
     JobPipelineOptions o;
     o.data_world = record.generation.data_world;
     o.prefetch_steps = options_.prefetch_steps;
+    MakeRoom(layout.slab.bytes * o.data_world * (o.prefetch_steps + 2ull));
     const std::uint64_t used = arena_bytes();
     o.arena_bytes_max =
         options_.arena_bytes > used ? options_.arena_bytes - used : 0;

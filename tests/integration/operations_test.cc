@@ -254,6 +254,26 @@ TEST_CASE("a stopped rank keeps its own slots and nobody else's bytes change",
   CHECK(Digests(other->output()) == Reference(site, 0, 2, 24));
 }
 
+TEST_CASE("jobs that nobody is attached to make room for others", "[integration]") {
+  Site site;
+  site.WriteFeed("feed.yaml", "main", 8, "", 640, 480);  // one fits the arena
+  site.StartDaemon();
+  const auto expected = Reference(site, 0, 1, 3);
+  for (const std::string job : {"one", "two", "three"}) {
+    auto rank = site.Rank(0, 1, 2, "a", {"--job", job});
+    const int code = rank->Wait();
+    INFO(rank->output());
+    REQUIRE(code == 0);
+    CHECK(Digests(rank->output()).at(1) == expected.at(1));
+  }
+  // The first one goes on where it was: step 1 was not acknowledged.
+  auto again = site.Rank(0, 1, 2, "a", {"--job", "one"});
+  REQUIRE(again->Wait() == 0);
+  const auto got = Digests(again->output());
+  CHECK(got.begin()->first == 1);
+  for (const auto& [step, digest] : got) CHECK(expected.at(step) == digest);
+}
+
 TEST_CASE("a C11 program that exports its own grpc_init takes the same bytes",
           "[integration]") {
   Site site;
