@@ -32,6 +32,10 @@ const Size kSizes[] = {{"4 KiB", {1, 1, 36, 36, 14}, 65},
                        {"16 MiB", {8, 8, 320, 273, 9}, 12},
                        {"64 MiB", {16, 16, 320, 273, 9}, 6}};
 
+// For the hand-off alone: as many steps of either.
+const Size kSmall = {"4 KiB", {1, 1, 36, 36, 36}, 20};
+const Size kLarge = {"64 MiB", {16, 16, 320, 273, 2}, 20};
+
 // The least that shared memory can cost: a ring in a memfd that another process
 // filled, a futex word for what is ready; both sides populated. Seconds for
 // reading every slot in place.
@@ -80,7 +84,7 @@ absl::StatusOr<Consumed> ConsumeOnce(const Bench& bench, const Size& s,
                                      bool remote, bool paced = false) {
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::string feed,
-      WriteFeed(bench, absl::StrFormat("delivery%d", s.steps), s.shape));
+      WriteFeed(bench, absl::StrFormat("delivery%d-%d", s.steps, s.shape.hop), s.shape));
   PENSTOCK_ASSIGN_OR_RETURN(auto daemon,
                             Daemon::Start(bench, s.steps + kPrefetchMore, kArena));
   const std::string address =
@@ -183,8 +187,8 @@ absl::StatusOr<std::vector<Ratio>> MeasureDelivery(const Bench& bench) {
   };
   PENSTOCK_ASSIGN_OR_RETURN(
       Ratio flat, RunPairs("hand-off, 64 MiB / 4 KiB slots", "us", bench.pairs,
-                           1.25, false, [&] { return handoff(kSizes[3]); },
-                           [&] { return handoff(kSizes[0]); }));
+                           1.25, false, [&] { return handoff(kLarge); },
+                           [&] { return handoff(kSmall); }));
   flat.note = "bytes not read";
   out.push_back(flat);
   return out;
