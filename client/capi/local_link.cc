@@ -120,6 +120,11 @@ Result LocalLink::Connect(const std::string& path, int timeout_ms,
   std::unique_ptr<LocalLink> link(new LocalLink(fd));
   if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) !=
       0) {
+    if (errno == EACCES || errno == EPERM) {  // waiting will not change it
+      return Fail(PS_REFUSED, Errno(path) +
+                                  "\n  do        run as a user of the daemon's "
+                                  "group, or correct the address");
+    }
     return Fail(PS_UNAVAILABLE,
                 Errno(path + ": no daemon answers") +
                     "\n  do        start penstockd, or correct the address");

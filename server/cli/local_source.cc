@@ -73,7 +73,7 @@ class InProcessSource final : public BatchSource {
     PENSTOCK_ASSIGN_OR_RETURN(
         s->pipeline_,
         pipeline::JobPipeline::Create(s->feed_.plan, std::move(layout), p,
-                                      *s->engine_, *s->pool_, s->shards_));
+                                      *s->engine_, s->pool_, s->shards_));
     // Only this rank consumes: the others want nothing.
     for (std::uint32_t r = 0; r < o.world; ++r) {
       if (r != o.rank) s->pipeline_->Join(kSession + 1 + r, r, UINT64_MAX);
@@ -141,7 +141,7 @@ class InProcessSource final : public BatchSource {
   std::uint64_t position_ = 0;
   pipeline::ShardCache shards_;
   std::unique_ptr<io::ReadEngine> engine_;
-  std::unique_ptr<pipeline::WorkerPool> pool_;
+  std::shared_ptr<pipeline::WorkerPool> pool_;
   std::unique_ptr<pipeline::JobPipeline> pipeline_;
 };
 

@@ -122,6 +122,41 @@ absl::Status PairWithFrames(const std::string& path, IngestedCapture& capture,
   return absl::OkStatus();
 }
 
+// Says where a table of ticks leaves the video without telemetry.
+void NoteMissingTicks(IngestedCapture& capture, const ColumnTrack& track) {
+  const IngestedVideo& v = capture.videos[0];
+  const auto& last = v.frames.back();
+  const std::int64_t video_end =
+      CaptureNs(capture, v.stream, last.pts + last.duration);
+  const auto& rows = track.table.rows;
+  const std::string& name = track.mapping.name;
+  if (rows.empty()) {
+    capture.notes.push_back(name + ": no rows; every value is unknown");
+    return;
+  }
+  constexpr double kSecond = 1e9;
+  constexpr std::int64_t kGapNs = 1'000'000'000;
+  if (video_end - rows.back().t_ns > kGapNs) {
+    capture.notes.push_back(absl::StrFormat(
+        "%s: ends at %.3f s, the video at %.3f s; unknown in between", name,
+        static_cast<double>(rows.back().t_ns) / kSecond,
+        static_cast<double>(video_end) / kSecond));
+  }
+  if (rows.front().t_ns > kGapNs) {
+    capture.notes.push_back(absl::StrFormat(
+        "%s: begins at %.3f s; unknown before", name,
+        static_cast<double>(rows.front().t_ns) / kSecond));
+  }
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    if (rows[i].t_ns - rows[i - 1].t_ns <= kGapNs) continue;
+    capture.notes.push_back(absl::StrFormat(
+        "%s: no rows between %.3f s and %.3f s", name,
+        static_cast<double>(rows[i - 1].t_ns) / kSecond,
+        static_cast<double>(rows[i].t_ns) / kSecond));
+    return;  // the first one says it
+  }
+}
+
 absl::Status ReadSidecars(IngestedCapture& capture) {
   for (const SidecarMapping& m : capture.source.mapping.sidecars) {
     const std::string path = FolderOf(capture.source) + m.file;
@@ -134,6 +169,8 @@ absl::Status ReadSidecars(IngestedCapture& capture) {
     ColumnTrack track{m, std::move(table)};
     if (m.kind == format::TrackKind::kFrames) {
       PENSTOCK_RETURN_IF_ERROR(PairWithFrames(path, capture, track));
+    } else {
+      NoteMissingTicks(capture, track);
     }
     capture.columns.push_back(std::move(track));
   }

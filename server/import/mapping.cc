@@ -50,7 +50,26 @@ class Fields {
       Fail(name, "must be an integer", v->dump(), "for example 0");
       return fallback;
     }
-    return v->get<std::int64_t>();
+    // Times and counts stay far from the ends of their type.
+    constexpr std::int64_t kMax = std::int64_t{1} << 61;
+    const auto value = v->get<std::int64_t>();
+    if ((v->is_number_unsigned() && v->get<std::uint64_t>() > kMax) ||
+        value > kMax || value < -kMax) {
+      Fail(name, "is out of range", v->dump(), "at most 2^61 either way");
+      return fallback;
+    }
+    return value;
+  }
+  // The list of that name; empty when it is not there or no list.
+  const Json& List(const char* name) {
+    static const Json kNone = Json::array();
+    const Json* v = Find(name);
+    if (v == nullptr) return kNone;
+    if (!v->is_array()) {
+      Fail(name, "must be a list", v->type_name(), "[…]");
+      return kNone;
+    }
+    return *v;
   }
   const Json* Find(const char* name) const {
     if (!json_.is_object()) return nullptr;
@@ -112,8 +131,9 @@ absl::Status ReadClock(const Json& json, const std::string& where, Clock& out) {
     f.Fail("zero", "unknown zero of the clock", zero,
            "first_frame, with offset_ns for another zero");
   }
+  const std::string unit = f.Text("unit");
   PENSTOCK_RETURN_IF_ERROR(f.status());
-  PENSTOCK_ASSIGN_OR_RETURN(out.unit_ns, UnitNs(f.Text("unit"), where));
+  PENSTOCK_ASSIGN_OR_RETURN(out.unit_ns, UnitNs(unit, where));
   return absl::OkStatus();
 }
 
@@ -199,10 +219,10 @@ absl::StatusOr<SidecarMapping> ReadSidecar(const Json& json,
     m.index_field = f.Text("tick_field");
     m.first_index = f.Integer("first_tick", 0);
     m.first_ns = f.Integer("first_tick_ns", 0);
-    if (m.clock.field.empty()) {
-      PENSTOCK_RETURN_IF_ERROR(ReadRate(f.Text("tick_rate"), where, m));
-    } else if (f.Find("tick_rate") != nullptr) {
-      PENSTOCK_RETURN_IF_ERROR(ReadRate(f.Text("tick_rate"), where, m));
+    const std::string rate = f.Text("tick_rate");
+    PENSTOCK_RETURN_IF_ERROR(f.status());
+    if (m.clock.field.empty() || f.Find("tick_rate") != nullptr) {
+      PENSTOCK_RETURN_IF_ERROR(ReadRate(rate, where, m));
     }
   } else if (kind == "frames") {
     m.kind = format::TrackKind::kFrames;
@@ -315,21 +335,25 @@ absl::StatusOr<CaptureMapping> ParseMapping(const std::string& text,
     m.video = fv.Required("file");
     PENSTOCK_RETURN_IF_ERROR(fv.status());
   }
-  if (const Json* t = f.Find("tracks")) {
-    for (std::size_t i = 0; i < t->size(); ++i) {
-      PENSTOCK_ASSIGN_OR_RETURN(
-          auto s,
-          ReadSidecar((*t)[i], absl::StrFormat("%s.tracks[%d]", where, i)));
-      m.sidecars.push_back(std::move(s));
+  for (const Json& t : f.List("tracks")) {
+    PENSTOCK_ASSIGN_OR_RETURN(
+        auto s, ReadSidecar(t, absl::StrFormat("%s.tracks[%d]", where,
+                                               m.sidecars.size())));
+    for (const SidecarMapping& other : m.sidecars) {
+      if (other.name == s.name) {
+        f.Fail("tracks", "two tracks of one name", "\"" + s.name + "\"",
+               "names that differ");
+      }
     }
+    m.sidecars.push_back(std::move(s));
   }
-  if (const Json* t = f.Find("text")) {
-    for (std::size_t i = 0; i < t->size(); ++i) {
-      PENSTOCK_ASSIGN_OR_RETURN(
-          auto s, ReadText((*t)[i], absl::StrFormat("%s.text[%d]", where, i)));
-      m.texts.push_back(std::move(s));
-    }
+  for (const Json& t : f.List("text")) {
+    PENSTOCK_ASSIGN_OR_RETURN(
+        auto s,
+        ReadText(t, absl::StrFormat("%s.text[%d]", where, m.texts.size())));
+    m.texts.push_back(std::move(s));
   }
+  PENSTOCK_RETURN_IF_ERROR(f.status());
   return m;
 }
 

@@ -10,7 +10,9 @@
 #include <unordered_map>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/format/timing.h"
+#include "common/status/nearest_name.h"
 #include "common/status/status.h"
 
 namespace penstock::import {
@@ -77,22 +79,27 @@ class Dictionary {
   std::unordered_map<std::string, std::uint32_t> index_;
 };
 
+// Times stay far from the ends of their type: 73 years either way.
+constexpr std::int64_t kTimeMax = std::int64_t{1} << 61;
+
+bool InRange(std::int64_t ns) { return ns >= -kTimeMax && ns <= kTimeMax; }
+
 bool ReadTime(const Json& json, const Clock& clock, std::int64_t& out) {
   auto it = json.find(clock.field);
   if (it == json.end() || !it->is_number()) return false;
   if (it->is_number_integer()) {
-    const auto v = it->get<std::int64_t>();
-    std::int64_t ns;
-    if (__builtin_mul_overflow(v, clock.unit_ns, &ns) ||
-        __builtin_add_overflow(ns, clock.offset_ns, &out)) {
+    if (it->is_number_unsigned() && it->get<std::uint64_t>() > INT64_MAX) {
       return false;
     }
-    return true;
+    const auto v = it->get<std::int64_t>();
+    std::int64_t ns;
+    return !__builtin_mul_overflow(v, clock.unit_ns, &ns) &&
+           !__builtin_add_overflow(ns, clock.offset_ns, &out) && InRange(out);
   }
   const double ns = it->get<double>() * static_cast<double>(clock.unit_ns);
-  if (!(std::abs(ns) < 9e18)) return false;
+  if (!(std::abs(ns) < 4e18)) return false;
   out = std::llround(ns) + clock.offset_ns;
-  return true;
+  return InRange(out);
 }
 
 bool ReadInt32(const Json& json, const char* name, std::int32_t& out) {
@@ -188,7 +195,7 @@ absl::StatusOr<EventTable> ReadEvents(const std::string& path,
     if (!ReadTime(json, mapping.clock, row.t_ns)) {
       return BadLine(path, line, "no time in field \"" + mapping.clock.field +
                                      "\"",
-                     json.dump().substr(0, 80), "a number");
+                     json.dump().substr(0, 80), "a time within 2^61 ns");
     }
     const std::string kind = json.value("kind", "");
     const auto* k = std::find_if(std::begin(kKinds), std::end(kKinds),
@@ -240,6 +247,8 @@ absl::StatusOr<ColumnTable> ReadColumns(const std::string& path,
   table.values.resize(mapping.columns.size());
   table.valid.resize(mapping.columns.size());
   const bool frames = mapping.kind == format::TrackKind::kFrames;
+  std::vector<std::string> fields;  // of the first row
+  std::vector<bool> seen(mapping.columns.size());
   auto each = [&](std::uint64_t line, const Json& json) -> absl::Status {
     format::TableRow row{};
     row.index = static_cast<std::int64_t>(table.rows.size());
@@ -262,15 +271,24 @@ absl::StatusOr<ColumnTable> ReadColumns(const std::string& path,
       if (!ReadTime(json, mapping.clock, row.t_ns)) {
         return BadLine(path, line,
                        "no time in field \"" + mapping.clock.field + "\"",
-                       json.dump().substr(0, 80), "a number");
+                       json.dump().substr(0, 80), "a time within 2^61 ns");
       }
     } else if (!frames) {
       std::int64_t ticks;
-      if (__builtin_sub_overflow(row.index, mapping.first_index, &ticks)) {
-        return BadLine(path, line, "tick number out of range", "", "");
+      if (__builtin_sub_overflow(row.index, mapping.first_index, &ticks) ||
+          __builtin_add_overflow(
+              mapping.first_ns,
+              format::PtsToNs(ticks, mapping.rate_den, mapping.rate_num),
+              &row.t_ns) ||
+          !InRange(row.t_ns)) {
+        return BadLine(path, line, "the tick lies out of range",
+                       std::to_string(row.index), "a time within 2^61 ns");
       }
-      row.t_ns = mapping.first_ns + format::PtsToNs(ticks, mapping.rate_den,
-                                                    mapping.rate_num);
+      if (!table.rows.empty() && row.index == table.rows.back().index) {
+        return BadLine(path, line, "the tick is given twice",
+                       std::to_string(row.index),
+                       "one row for each tick, in order");
+      }
     }
     if (!table.rows.empty() && !frames && row.t_ns < table.rows.back().t_ns) {
       return BadLine(path, line, "time goes backwards",
@@ -278,11 +296,15 @@ absl::StatusOr<ColumnTable> ReadColumns(const std::string& path,
                      absl::StrFormat("at least %d", table.rows.back().t_ns));
     }
     table.rows.push_back(row);
+    if (table.rows.size() == 1) {
+      for (const auto& [name, value] : json.items()) fields.push_back(name);
+    }
     for (std::size_t c = 0; c < mapping.columns.size(); ++c) {
       const Column& column = mapping.columns[c];
       auto it = json.find(column.name);
       std::int64_t bits = 0;
       const bool known = it != json.end() && !it->is_null();
+      seen[c] = seen[c] || it != json.end();
       if (known && it->is_boolean()) {
         const bool v = it->get<bool>();
         bits = column.floating ? std::bit_cast<std::int64_t>(v ? 1.0 : 0.0) : v;
@@ -301,6 +323,17 @@ absl::StatusOr<ColumnTable> ReadColumns(const std::string& path,
     return absl::OkStatus();
   };
   PENSTOCK_RETURN_IF_ERROR(ForEachLine(path, each));
+  for (std::size_t c = 0; c < seen.size() && !table.rows.empty(); ++c) {
+    if (seen[c]) continue;
+    const std::string near = NearestName(mapping.columns[c].name, fields);
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = path,
+         .what = "no row has the column \"" + mapping.columns[c].name + "\"",
+         .found = absl::StrJoin(fields, ", ").substr(0, 200),
+         .expected = near.empty() ? "one of these" : "\"" + near + "\"?",
+         .action = "correct the sidecar or its mapping in capture.json"});
+  }
   return table;
 }
 

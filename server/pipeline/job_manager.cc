@@ -321,14 +321,14 @@ class JobManager::Impl {
     if (!ours.empty()) session.job->pipeline->Release(session.id, ours);
   }
 
-  // Feeds are parsed once for all ranks of a run. What no job uses any more is
-  // read again: the folder of a dataset may hold another version by then.
+  // Feeds are parsed once for all ranks of a run, as long as the folders of their
+  // datasets hold the same versions.
   absl::StatusOr<LoadedFeed> Load(const AttachArgs& args) {
     const std::string key = args.feed_dir + "\n" + args.feed;
     {
       std::lock_guard lock(mutex_);
       for (const auto& [name, job] : jobs_) {
-        if (job->feed_key == key) return job->feed;
+        if (job->feed_key == key && job->feed.current()) return job->feed;
       }
     }
     PENSTOCK_ASSIGN_OR_RETURN(
@@ -489,7 +489,7 @@ class JobManager::Impl {
     live->generation = record.generation;
     PENSTOCK_ASSIGN_OR_RETURN(
         live->pipeline, JobPipeline::Create(feed.plan, std::move(layout), o,
-                                            engine_, *pool_, shards_));
+                                            engine_, pool_, shards_));
     PENSTOCK_ASSIGN_OR_RETURN(
         const auto acks, store_.LoadAcks(name, record.generation.number));
     for (const auto& a : acks) {
@@ -617,7 +617,7 @@ class JobManager::Impl {
   std::map<std::string, std::shared_ptr<Session>> sessions_;
   std::map<std::string, std::string> fenced_;  // session -> by whom
   std::shared_ptr<std::atomic<bool>> pool_dead_;
-  std::unique_ptr<WorkerPool> pool_;
+  std::shared_ptr<WorkerPool> pool_;  // of new pipelines
   std::map<std::string, std::shared_ptr<LiveJob>> jobs_;
   std::function<void(const std::string&, const ArenaHandle&)> on_arena_;
   std::thread flusher_;

@@ -22,6 +22,8 @@ struct LoadedFeed {
   std::string order_digest, content_digest, selection_digest;  // hex
   std::vector<std::string> dataset_ids;                        // hex
   std::vector<std::string> notes;
+  // Whether its datasets' folders still hold what was loaded.
+  std::function<bool()> current;
 };
 
 // Parses a feed's text; `where` names it in messages, relative dataset paths

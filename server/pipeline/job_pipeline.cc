@@ -38,13 +38,13 @@ class JobPipeline::Impl {
  public:
   Impl(std::shared_ptr<const FeedPlan> plan, BatchLayout layout,
        const JobPipelineOptions& options, io::ReadEngine& engine,
-       WorkerPool& pool, ShardCache& shards, shm::SlotTable slots,
+       std::shared_ptr<WorkerPool> pool, ShardCache& shards, shm::SlotTable slots,
        std::uint32_t window)
       : plan_(std::move(plan)),
         layout_(std::move(layout)),
         options_(options),
         engine_(engine),
-        pool_(pool),
+        pool_(std::move(pool)),
         shards_(shards),
         sides_(*plan_),
         window_(std::move(slots), options.data_world, window),
@@ -53,7 +53,7 @@ class JobPipeline::Impl {
   absl::Status Start(std::uint64_t arena_bytes) {
     PENSTOCK_ASSIGN_OR_RETURN(arena_, shm::Arena::Create(arena_bytes));
     PENSTOCK_ASSIGN_OR_RETURN(input_, shm::Arena::Create(options_.input_bytes));
-    PENSTOCK_ASSIGN_OR_RETURN(arena_id_, pool_.AddArena(*arena_, *input_));
+    PENSTOCK_ASSIGN_OR_RETURN(arena_id_, pool_->AddArena(*arena_, *input_));
     PENSTOCK_RETURN_IF_ERROR(arena_->Seal());
     arena_->PopulateInBackground();
     input_->PopulateInBackground();
@@ -73,7 +73,7 @@ class JobPipeline::Impl {
   ~Impl() {
     Cancel();
     // Nothing of the workers or the kernel points into our memory afterwards.
-    if (arena_id_ != 0) pool_.DropArena(arena_id_).IgnoreError();
+    if (arena_id_ != 0) pool_->DropArena(arena_id_).IgnoreError();
     {
       std::unique_lock lock(events_mutex_);
       events_changed_.wait(lock, [&] { return outstanding_ == 0; });
@@ -543,7 +543,7 @@ class JobPipeline::Impl {
       const QueuedUnit unit = job.unit;
       const std::size_t first = job.first_target;
       Begin();
-      absl::Status s = pool_.Submit(
+      absl::Status s = pool_->Submit(
           arena_id_, job.job, [this, unit, first](JobResult result) {
             End([this, unit, first, result = std::move(result)] {
               OnJob(unit, first, result);
@@ -631,7 +631,7 @@ class JobPipeline::Impl {
   const BatchLayout layout_;
   const JobPipelineOptions options_;
   io::ReadEngine& engine_;
-  WorkerPool& pool_;
+  const std::shared_ptr<WorkerPool> pool_;
   ShardCache& shards_;
   SideTracks sides_;
   std::unique_ptr<shm::Arena> arena_, input_;
@@ -664,7 +664,8 @@ class JobPipeline::Impl {
 
 absl::StatusOr<std::unique_ptr<JobPipeline>> JobPipeline::Create(
     std::shared_ptr<const FeedPlan> plan, BatchLayout layout,
-    const JobPipelineOptions& options, io::ReadEngine& engine, WorkerPool& pool,
+    const JobPipelineOptions& options, io::ReadEngine& engine,
+    std::shared_ptr<WorkerPool> pool,
     ShardCache& shards) {
   const std::uint64_t slot = PageUp(layout.slab.bytes);
   const std::uint64_t step = slot * options.data_world;
@@ -672,7 +673,7 @@ absl::StatusOr<std::unique_ptr<JobPipeline>> JobPipeline::Create(
   constexpr std::uint64_t kStepsMin = 2;  // one in hand, one in the making
   if (fits < kStepsMin) {
     return MakeError(
-        absl::StatusCode::kResourceExhausted,
+        absl::StatusCode::kFailedPrecondition,
         {.where = "arena",
          .what = "two steps of this feed do not fit",
          .found = absl::StrFormat("%d bytes free for arenas",
@@ -688,7 +689,7 @@ absl::StatusOr<std::unique_ptr<JobPipeline>> JobPipeline::Create(
   PENSTOCK_ASSIGN_OR_RETURN(
       auto slots, shm::SlotTable::Create(step * window, layout.slab.bytes));
   auto impl = std::make_unique<Impl>(std::move(plan), std::move(layout), options,
-                                     engine, pool, shards, std::move(slots),
+                                     engine, std::move(pool), shards, std::move(slots),
                                      window);
   PENSTOCK_RETURN_IF_ERROR(impl->Start(step * window));
   return std::unique_ptr<JobPipeline>(new JobPipeline(std::move(impl)));

@@ -66,12 +66,12 @@ struct JobPipelineView {
 // Stopping: the destructor refuses, cancels, waits for the reads and workers.
 class JobPipeline {
  public:
-  // kResourceExhausted: two steps do not fit the arena (says how much is
-  //                     needed); others: memory, workers
+  // kFailedPrecondition: two steps do not fit the arena (says how much is
+  //                      needed); others: memory, workers
   static absl::StatusOr<std::unique_ptr<JobPipeline>> Create(
       std::shared_ptr<const FeedPlan> plan, BatchLayout layout,
       const JobPipelineOptions& options, io::ReadEngine& engine,
-      WorkerPool& pool, ShardCache& shards);
+      std::shared_ptr<WorkerPool> pool, ShardCache& shards);
   ~JobPipeline();
 
   const BatchLayout& layout() const;

@@ -1,11 +1,16 @@
 #include "server/pipeline/planned_feed.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "common/hash/hash.h"
 #include "common/status/status.h"
+#include "server/dataset/manifest.h"
 #include "server/dataset/plan_source.h"
 
 namespace penstock::pipeline {
@@ -99,6 +104,18 @@ class PlannedFeed : public FeedPlan {
   std::vector<OutputSpec> outputs_;
 };
 
+// What tells one version of a manifest file from another without reading it:
+// device, inode, size, time of change. All zero: it is not there.
+using FileStamp = std::array<std::uint64_t, 5>;
+
+FileStamp StampOf(const std::string& path) {
+  struct stat st;
+  if (::stat(path.c_str(), &st) != 0) return {};
+  return {st.st_dev, st.st_ino, static_cast<std::uint64_t>(st.st_size),
+          static_cast<std::uint64_t>(st.st_ctim.tv_sec),
+          static_cast<std::uint64_t>(st.st_ctim.tv_nsec)};
+}
+
 }  // namespace
 
 absl::StatusOr<LoadedFeed> LoadPlannedFeed(const std::string& text,
@@ -111,9 +128,17 @@ absl::StatusOr<LoadedFeed> LoadPlannedFeed(const std::string& text,
                  .content_digest = hash::Hex(feed.content_digest),
                  .selection_digest = hash::Hex(feed.selection_digest),
                  .notes = feed.notes};
+  std::vector<std::pair<std::string, FileStamp>> stamps;
   for (const dataset::OpenedSource& s : feed.sources) {
     out.dataset_ids.push_back(s.dataset->id());
+    const std::string path = s.dataset->dir() + "/" + dataset::kManifestFile;
+    stamps.emplace_back(path, StampOf(path));
   }
+  out.current = [stamps = std::move(stamps)] {
+    return std::all_of(stamps.begin(), stamps.end(), [](const auto& s) {
+      return s.second != FileStamp{} && StampOf(s.first) == s.second;
+    });
+  };
   out.plan = std::make_shared<const PlannedFeed>(std::move(feed));
   return out;
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/format/input_bins.h"
+#include "common/format/timing.h"
 #include "common/hash/hash.h"
 #include "common/status/nearest_name.h"
 #include "common/status/status.h"
@@ -92,7 +93,8 @@ void FillMouse(const SampleTimes& times,
   }
 }
 
-// The last row before the end of each interval, values then flags.
+// The last row before the end of each interval, values then flags. A table of
+// ticks says nothing where ticks are missing and after its end.
 void FillColumns(const SideTrack& track,
                  std::span<const format::BlockView> blocks,
                  const SampleTimes& times, std::span<std::uint8_t> out) {
@@ -114,7 +116,9 @@ void FillColumns(const SideTrack& track,
     auto it = std::lower_bound(
         rows.begin(), rows.end(), times.ends[i],
         [](const At& a, std::int64_t t) { return a.t_ns < t; });
-    const bool found = times.valid[i] && it != rows.begin();
+    const bool found = times.valid[i] && it != rows.begin() &&
+                       times.ends[i] <= track.known_until_ns &&
+                       times.ends[i] - std::prev(it)->t_ns <= track.hold_ns;
     for (std::size_t c = 0; c < n; ++c) {
       float value = 0, flag = 0;
       const auto column = static_cast<std::size_t>(track.index[c]);
@@ -151,6 +155,24 @@ absl::StatusOr<const SideTrack*> SideTracks::Find(std::uint32_t source,
   return slot.get();
 }
 
+namespace {
+
+// A tick of a steady rate is known for one period and a half; without a rate a row
+// holds until the next, the last one for two usual distances.
+void SetKnown(const format::TrackRow& row, SideTrack& track) {
+  if (row.kind != format::TrackKind::kTicks || row.rows == 0) return;
+  if (row.rate_num > 0) {
+    track.hold_ns = format::PtsToNs(3, row.rate_den, row.rate_num) / 2;
+  } else if (row.rows > 1) {
+    const std::int64_t last = row.end_ns - 1;
+    track.known_until_ns =
+        last + 2 * ((last - row.first_ns) /
+                    static_cast<std::int64_t>(row.rows - 1));
+  }
+}
+
+}  // namespace
+
 absl::StatusOr<SideTrack> SideTracks::Resolve(const SourceRef& source,
                                               std::uint32_t capture,
                                               const OutputSpec& output) const {
@@ -166,6 +188,7 @@ absl::StatusOr<SideTrack> SideTracks::Resolve(const SourceRef& source,
     if (!output.track.empty() && t.name != output.track) continue;
     SideTrack found;
     found.track = t.ord;
+    SetKnown(source.dataset->index().tracks[t.ord], found);
     const Json schema = Json::parse(t.schema, nullptr, false);
     std::vector<std::string> known;
     if (output.kind == OutputKind::kColumns) {

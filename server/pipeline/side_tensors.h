@@ -23,6 +23,9 @@ struct SideTrack {
   std::vector<std::int32_t> index;
   std::vector<bool> floating;  // columns: f64, else i64
   std::vector<std::string> known;  // all codes or columns of the track
+  // Columns: a row says nothing later than this after its time, and none of the
+  // track says anything after `known_until_ns`.
+  std::int64_t hold_ns = INT64_MAX, known_until_ns = INT64_MAX;
 };
 
 // Resolves names to tracks, codes and columns, once per capture and output.

@@ -178,10 +178,13 @@ class SqliteStore final : public JobStore {
         .where = path_,
         .what = absl::StrFormat("job store: %s failed", what),
         .found = sqlite3_errmsg(db_.get()),
-        .action = code == SQLITE_BUSY
-                      ? "another process has the store open; end it"
-                      : "check that the state directory is there, writable and "
-                        "not full"};
+        .action =
+            code == SQLITE_BUSY ? "another process has the store open; end it"
+            : code == SQLITE_CORRUPT || code == SQLITE_NOTADB
+                ? "the file is damaged or no job store: move it away; jobs go on "
+                  "from the state_dict of their trainers"
+                : "check that the state directory is there, writable and not "
+                  "full"};
     switch (code) {
       case SQLITE_BUSY:
       case SQLITE_LOCKED:

@@ -463,6 +463,43 @@ class BadInputs(Case):
         self.bad(folder, 2, folder / "capture.json", "given twice",
                  "found     title", "do")
 
+    def test_a_mapping_of_other_types(self):
+        for part in ("tracks", "text"):
+            for value in ('"x"', "5", "true", "null", '{"a": 1}'):
+                folder = self.capture()
+                mapping = json.loads((folder / "capture.json").read_text())
+                mapping[part] = json.loads(value)
+                (folder / "capture.json").write_text(json.dumps(mapping))
+                self.bad(folder, 2, f"capture.json.{part}", "must be a list", "do")
+        folder = self.capture(capture_json=lambda t: t.replace(
+            '"unit": "ns"', '"unit": 5', 1))
+        self.bad(folder, 2, "clock.unit", "must be a text", "do")
+        folder = self.capture(capture_json=lambda t: t.replace(
+            '"first_tick": 0', '"first_tick": 18446744073709551615', 1))
+        self.bad(folder, 2, "first_tick", "out of range", "do")
+        folder = self.capture(capture_json=lambda t: t.replace(
+            '"name": "telemetry"', '"name": "input"', 1))
+        self.bad(folder, 2, "two tracks of one name", "do")
+
+    def test_times_and_columns_that_cannot_be(self):
+        folder = self.capture(events_jsonl=lambda t: t + json.dumps(
+            {"t_ns": 2**63 - 1, "kind": "key", "code": "KeyW", "value": 1}) + "\n")
+        self.bad(folder, 2, "events.jsonl:", "no time in field", "do")
+        folder = self.capture(ticks_jsonl=lambda t: t.replace(
+            "\n", "\n" + t.splitlines()[0] + "\n", 1))
+        self.bad(folder, 2, "ticks.jsonl:2", "the tick is given twice", "do")
+        folder = self.capture(capture_json=lambda t: t.replace(
+            '"name": "lives"', '"name": "livse"', 1))
+        self.bad(folder, 2, "ticks.jsonl", 'no row has the column "livse"',
+                 '"lives"?', "do")
+
+    def test_telemetry_that_ends_early_is_said(self):
+        folder = self.capture(
+            ticks_jsonl=lambda t: "".join(t.splitlines(True)[:200]))
+        capture, _ = self.good_import([folder], self.dir / "set")
+        self.assertTrue(any("telemetry: ends at" in n for n in capture["notes"]),
+                        capture["notes"])
+
     def test_links_that_lead_round(self):
         folder = self.dir / "folder"
         folder.mkdir()

@@ -148,6 +148,64 @@ TEST_CASE("kill -9 of the zygote: a new arena, the same bytes", "[integration]")
   CHECK(Digests(rank->output()) == Reference(site, 0, 1, 10));
 }
 
+TEST_CASE("kill -9 of the zygote under three jobs", "[integration]") {
+  Site site;
+  site.StartDaemon();
+  const std::map<std::uint64_t, std::string> expected[2] = {
+      Reference(site, 0, 2, 24), Reference(site, 1, 2, 24)};
+  std::vector<std::unique_ptr<Child>> ranks;
+  for (const std::string job : {"one", "two", "three"}) {
+    for (int r = 0; r < 2; ++r) {
+      ranks.push_back(site.Rank(r, 2, 24, "a", {"--job", job}));
+    }
+  }
+  for (int kill = 1; kill <= 4; ++kill) {
+    REQUIRE(ranks[0]->WaitFor(LineOf(3 * kill)));
+    Child zygote({"/bin/sh", "-c",
+                  "pgrep -P " + std::to_string(site.daemon().pid()) +
+                      " | xargs -r kill -9"});
+    zygote.Wait();
+  }
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const int code = ranks[i]->Wait();
+    INFO("process " << i << "\n" << ranks[i]->output() << site.daemon().output());
+    REQUIRE(code == 0);
+    CHECK(Digests(ranks[i]->output()) == expected[i % 2]);
+  }
+  site.daemon().Kill(SIGTERM);
+  CHECK(site.daemon().Wait() == 0);
+}
+
+TEST_CASE("a dataset that was replaced is seen by the next job", "[integration]") {
+  Site site;
+  site.StartDaemon();
+  const std::string set = site.path("set");
+  fs::copy(Dataset(), set, fs::copy_options::recursive);
+  std::string feed = test::ReadAll(site.path("feed.yaml"));
+  for (std::size_t at; (at = feed.find(Dataset())) != std::string::npos;) {
+    feed.replace(at, Dataset().size(), set);
+  }
+  std::ofstream(site.path("feed.yaml")) << feed;
+  auto first = site.Rank(0, 1, 2, "a", {"--job", "one"});
+  REQUIRE(first->Wait() == 0);
+  fs::remove_all(set);
+  Child import({kBin + "/penstock", "import", kCaptures + "/freedoom2-map01",
+                kCaptures + "/solarwolf-l9", "--out", set});
+  REQUIRE(import.Wait() == 0);
+  auto second = site.Rank(0, 1, 2, "a", {"--job", "two"});
+  REQUIRE(second->Wait() == 0);
+  CHECK(Digests(second->output()) == Reference(site, 0, 1, 2));
+  CHECK(Digests(second->output()) != Digests(first->output()));
+  // The job that was begun with the other version cannot be joined.
+  auto joins = site.Rank(0, 1, 2, "a", {"--job", "one"});
+  CHECK(joins->Wait() == 2);
+  INFO(joins->output());
+  CHECK(joins->output().find("dataset") != std::string::npos);
+  fs::remove_all(set);
+  auto gone = site.Rank(0, 1, 2, "a", {"--job", "three"});
+  CHECK(gone->Wait() == 2);
+}
+
 TEST_CASE("remote ranks get the same bytes", "[integration]") {
   Site site;
   site.StartDaemon();

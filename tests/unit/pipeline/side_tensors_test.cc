@@ -223,6 +223,34 @@ TEST_CASE("columns: the last row before the interval ends, known or not",
   }
 }
 
+TEST_CASE("columns: nothing is known where ticks are missing or have ended",
+          "[pipeline]") {
+  const auto block = Table({0, 10, 20, 80}, {{{1}, {2}, {3}, {4}}});
+  const auto view = format::ParseBlock(block);
+  REQUIRE(view.ok());
+  const std::vector<BlockView> blocks = {*view};
+  OutputSpec output;
+  output.kind = OutputKind::kColumns;
+  SideTrack track;
+  track.index = {0};
+  track.floating = {false};
+  std::vector<float> out(5 * 2);
+  auto fill = [&] {
+    FillSide(output, &track, blocks, Forward({0, 25, 50, 75, 90}, 200),
+             {reinterpret_cast<std::uint8_t*>(out.data()), out.size() * 4});
+  };
+  // Interval ends: 25, 50, 75, 90, 200.
+  fill();
+  CHECK(out == std::vector<float>{3, 1, 3, 1, 3, 1, 4, 1, 4, 1});
+  track.hold_ns = 15;  // a tick and a half
+  fill();
+  CHECK(out == std::vector<float>{3, 1, 0, 0, 0, 0, 4, 1, 0, 0});
+  track.hold_ns = INT64_MAX;
+  track.known_until_ns = 130;
+  fill();
+  CHECK(out == std::vector<float>{3, 1, 3, 1, 3, 1, 4, 1, 0, 0});
+}
+
 TEST_CASE("columns: the carried row of a later block is no news", "[pipeline]") {
   // The row at 5 is said again when the second block begins at 10.
   const Blocks blocks = {Table({5}, {{{100}}}),
