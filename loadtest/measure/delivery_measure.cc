@@ -33,8 +33,8 @@ const Size kSizes[] = {{"4 KiB", {1, 1, 36, 36, 14}, 65},
                        {"64 MiB", {16, 16, 320, 273, 9}, 6}};
 
 // For the hand-off alone: as many steps of either.
-const Size kSmall = {"4 KiB", {1, 1, 36, 36, 36}, 20};
-const Size kLarge = {"64 MiB", {16, 16, 320, 273, 2}, 20};
+const Size kSmall = {"4 KiB", {1, 1, 36, 36, 56}, 12};
+const Size kLarge = {"64 MiB", {16, 16, 320, 273, 4}, 12};
 
 // The least that shared memory can cost: a ring in a memfd that another process
 // filled, a futex word for what is ready; both sides populated. Seconds for

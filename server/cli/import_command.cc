@@ -85,9 +85,9 @@ int DryRun(const ImportFlags& flags, const CommandContext& context) {
   if (!sources.ok()) return PrintError(sources.status());
   int exit_code = 0;
   for (const auto& s : *sources) {
-    if (auto status = ShowSource(s, context.json); !status.ok()) {
-      exit_code = PrintError(status);
-    }
+    const absl::Status status =
+        s.fault.ok() ? ShowSource(s, context.json) : s.fault;
+    if (!status.ok()) exit_code = PrintError(status);
   }
   return exit_code;
 }

@@ -45,13 +45,14 @@ class Verifier {
   Verifier(std::string dir, Manifest manifest)
       : dir_(std::move(dir)), manifest_(std::move(manifest)) {}
 
-  VerifyReport Run() {
+  absl::StatusOr<VerifyReport> Run() {
     report_.id = manifest_.id;
     CheckIndex();
     CheckCatalog();
     for (std::size_t i = 0; i < manifest_.shards.size(); ++i) CheckShard(i);
     CheckOtherFiles();
     CheckId();
+    PENSTOCK_RETURN_IF_ERROR(denied_);
     return std::move(report_);
   }
 
@@ -66,6 +67,9 @@ class Verifier {
   bool HashMatches(const std::string& path, std::optional<MappedFile>& out) {
     const ManifestFile* entry = manifest_.Find(path);
     auto mapped = MappedFile::Open(dir_ + "/" + path);
+    if (mapped.status().code() == absl::StatusCode::kPermissionDenied) {
+      denied_ = mapped.status();  // says nothing about the data
+    }
     if (!mapped.ok()) {
       Add(path, "file", 0, std::string(mapped.status().message()));
       return false;
@@ -273,6 +277,7 @@ class Verifier {
   std::string dir_;
   Manifest manifest_;
   VerifyReport report_;
+  absl::Status denied_;  // a file that may not be read
   std::optional<MappedFile> index_file_;
   format::CaptureIndexView index_;
   std::string canonical_rows_;
@@ -284,6 +289,9 @@ class Verifier {
 absl::StatusOr<VerifyReport> VerifyDataset(const std::string& dir) {
   const std::string path = dir + "/" + kManifestFile;
   auto text = ReadSmallFile(path, kManifestBytesMax);
+  if (text.status().code() == absl::StatusCode::kPermissionDenied) {
+    return text.status();
+  }
   if (!text.ok()) {
     std::error_code error;
     return MakeError(

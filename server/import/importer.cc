@@ -100,11 +100,16 @@ std::string Utf8(const std::string& path) {
                                      Json::error_handler_t::replace));
 }
 
-// Hashes the sources, sorts them by id, and takes doubles out.
+// Hashes the sources, sorts them by id, and takes out doubles and what cannot be
+// read.
 absl::StatusOr<std::vector<CaptureSource>> PrepareSources(
     const std::vector<std::string>& paths, ImportReport& report) {
   PENSTOCK_ASSIGN_OR_RETURN(auto sources, ScanSources(paths));
-  for (auto& s : sources) PENSTOCK_RETURN_IF_ERROR(HashSource(s));
+  for (auto& s : sources) {
+    if (s.fault.ok()) s.fault = HashSource(s);
+    if (!s.fault.ok()) report.refused.emplace_back(s.video, s.fault);
+  }
+  std::erase_if(sources, [](const CaptureSource& s) { return !s.fault.ok(); });
   std::stable_sort(
       sources.begin(), sources.end(),
       [](const CaptureSource& a, const CaptureSource& b) { return a.id < b.id; });
@@ -311,6 +316,16 @@ absl::StatusOr<ImportReport> Import(
   ImportReport report;
   PENSTOCK_ASSIGN_OR_RETURN(auto sources,
                             PrepareSources(options.sources, report));
+  const auto bad = [&report] {
+    return std::any_of(report.refused.begin(), report.refused.end(),
+                       [](const auto& r) {
+                         return r.second.code() !=
+                                absl::StatusCode::kAlreadyExists;
+                       });
+  };
+  if (bad() && !options.skip_bad) {  // before anything is decoded
+    return RefusedError(report, sources.size() + report.refused.size());
+  }
   PENSTOCK_ASSIGN_OR_RETURN(auto staging, Staging::Create(options.out));
   ShardWriter shards(staging->dir() + "/shards", options.shard_bytes);
   PENSTOCK_ASSIGN_OR_RETURN(
@@ -339,11 +354,7 @@ absl::StatusOr<ImportReport> Import(
       report.captures.push_back(Summarise(*capture));
     }
   }
-  bool bad = false;
-  for (const auto& [source, status] : report.refused) {
-    bad |= status.code() != absl::StatusCode::kAlreadyExists;
-  }
-  if ((bad && !options.skip_bad) || report.captures.empty()) {
+  if ((bad() && !options.skip_bad) || report.captures.empty()) {
     return RefusedError(report, total);
   }
   PENSTOCK_RETURN_IF_ERROR(shards.Finish());

@@ -137,6 +137,16 @@ absl::StatusOr<CaptureSource> FileCapture(const fs::path& video) {
   return s;
 }
 
+// A capture, or the fault of what should be one.
+CaptureSource OrFault(const fs::path& path,
+                      absl::StatusOr<CaptureSource> capture) {
+  if (capture.ok()) return *std::move(capture);
+  CaptureSource s;
+  s.video = path.string();
+  s.fault = capture.status();
+  return s;
+}
+
 absl::Status ScanFolder(const fs::path& folder, int depth,
                         std::vector<CaptureSource>& out) {
   if (depth > 16) {
@@ -147,16 +157,14 @@ absl::Status ScanFolder(const fs::path& folder, int depth,
   PENSTOCK_ASSIGN_OR_RETURN(const auto entries, ListFolder(folder));
   const fs::path mapping = folder / "capture.json";
   if (Exists(mapping)) {
-    PENSTOCK_ASSIGN_OR_RETURN(auto s, FolderCapture(folder, mapping));
-    out.push_back(std::move(s));
+    out.push_back(OrFault(folder, FolderCapture(folder, mapping)));
     return absl::OkStatus();
   }
   for (const auto& e : entries) {
     if (IsFolder(e)) {
       PENSTOCK_RETURN_IF_ERROR(ScanFolder(e, depth + 1, out));
     } else if (IsVideo(e)) {
-      PENSTOCK_ASSIGN_OR_RETURN(auto s, FileCapture(e));
-      out.push_back(std::move(s));
+      out.push_back(OrFault(e, FileCapture(e)));
     }
   }
   return absl::OkStatus();
@@ -210,8 +218,7 @@ absl::StatusOr<std::vector<CaptureSource>> ScanSources(
     if (fs::is_directory(status)) {
       PENSTOCK_RETURN_IF_ERROR(ScanFolder(path, 0, found));
     } else {
-      PENSTOCK_ASSIGN_OR_RETURN(auto s, FileCapture(path));
-      found.push_back(std::move(s));
+      found.push_back(OrFault(path, FileCapture(path)));
     }
     if (found.size() == before) {
       return MakeError(

@@ -17,6 +17,7 @@ struct CaptureSource {
   CaptureMapping mapping;
   std::vector<std::string> undeclared;  // files beside it that no one reads
   Digest256 id{};            // filled by HashSource
+  absl::Status fault;        // why it cannot be imported
 };
 
 // Finds the captures in files and folders, in the order of their paths. A
@@ -24,8 +25,11 @@ struct CaptureSource {
 // with `NAME.capture.json` beside it where there is one. A file given by name
 // is taken whatever its extension.
 //
+// What is wrong with one capture (a mapping that does not parse) is its `fault`;
+// the others are found all the same.
+//
 // kNotFound:        a source that does not exist
-// kInvalidArgument: a folder without captures; a mapping that does not parse
+// kInvalidArgument: a folder without captures
 absl::StatusOr<std::vector<CaptureSource>> ScanSources(
     const std::vector<std::string>& sources);
 

@@ -339,6 +339,20 @@ class Damage(Case):
                 path.write_bytes(good)
         self.assertEqual(penstock("verify", self.out).returncode, 0)
 
+    def test_what_may_not_be_read_is_no_damage(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become another user")
+        self.dir.chmod(0o755)
+        tool = shutil.copy(BIN / "penstock", self.dir / "penstock")
+        for path in (self.shard, self.out):
+            before = path.stat().st_mode
+            path.chmod(0)
+            run = subprocess.run([tool, "verify", self.out], capture_output=True,
+                                 text=True, user=65534, group=65534,
+                                 extra_groups=[], check=False)
+            path.chmod(before)
+            self.refused(run, 3, path.name, "Permission denied")
+
     def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(self):
         self.shard.unlink()
         os.mkfifo(self.shard)
@@ -537,6 +551,20 @@ class BadInputs(Case):
                                           "--skip-bad", code=4)
         self.assertEqual(capture["frames"], 50)
         self.assertEqual((total["captures"], total["left_out"]), (1, 1))
+        shutil.rmtree(self.dir / "set")
+        folder = self.capture(capture_json=lambda t: "{")
+        (self.dir / "pipe.mp4").unlink(missing_ok=True)
+        os.mkfifo(self.dir / "pipe.mp4")
+        run = penstock("import", good, folder, self.dir / "pipe.mp4", "--out",
+                       self.dir / "set")
+        self.refused(run, 2, folder / "capture.json", "pipe.mp4", "--skip-bad")
+        self.assertNotIn("[1/", run.stderr)  # before anything is decoded
+        capture, total = self.good_import(
+            [good, folder, self.dir / "pipe.mp4"], self.dir / "set", "--skip-bad",
+            code=4)
+        self.assertEqual((total["captures"], total["left_out"]), (1, 2))
+        self.refused(penstock("import", folder, "--dry-run"), 2,
+                     folder / "capture.json", "is not JSON", "do")
 
     def test_no_out_is_said(self):
         self.refused(penstock("import", COMMITTED), 2, "--out")

@@ -148,6 +148,25 @@ TEST_CASE("kill -9 of the zygote: a new arena, the same bytes", "[integration]")
   CHECK(Digests(rank->output()) == Reference(site, 0, 1, 10));
 }
 
+TEST_CASE("a second process with a rank's coordinates is refused",
+          "[integration]") {
+  Site site;
+  site.StartDaemon();
+  auto first = site.Rank(0, 2, 8, "a");
+  auto other = site.Rank(1, 2, 8, "a");
+  REQUIRE(first->WaitFor(LineOf(1)));
+  first->Kill(SIGSTOP);
+  auto second = site.Rank(0, 2, 8, "a");
+  CHECK(second->Wait() == 2);
+  INFO(second->output());
+  CHECK(second->output().find("pid " + std::to_string(first->pid())) !=
+        std::string::npos);
+  first->Kill(SIGCONT);
+  CHECK(first->Wait() == 0);
+  CHECK(other->Wait() == 0);
+  CHECK(Digests(first->output()) == Reference(site, 0, 2, 8));
+}
+
 TEST_CASE("kill -9 of the zygote under three jobs", "[integration]") {
   Site site;
   site.StartDaemon();
