@@ -32,6 +32,7 @@ const Size kSizes[] = {{"4 KiB", {1, 1, 36, 36, 14}, 65},
                        {"16 MiB", {8, 8, 320, 273, 9}, 12},
                        {"64 MiB", {16, 16, 320, 273, 9}, 6}};
 
+const Size kRemote = {"16 MiB", {8, 8, 320, 273, 3}, 28};
 // For the hand-off alone: as many steps of either.
 const Size kSmall = {"4 KiB", {1, 1, 36, 36, 56}, 12};
 const Size kLarge = {"64 MiB", {16, 16, 320, 273, 4}, 12};
@@ -195,7 +196,7 @@ absl::StatusOr<std::vector<Ratio>> MeasureDelivery(const Bench& bench) {
 }
 
 absl::StatusOr<std::vector<Ratio>> MeasureRemote(const Bench& bench) {
-  const Size& s = kSizes[2];
+  const Size& s = kRemote;
   std::uint64_t bytes = 0;
   auto ours = [&]() -> absl::StatusOr<double> {
     PENSTOCK_ASSIGN_OR_RETURN(const Consumed c, ConsumeOnce(bench, s, true));

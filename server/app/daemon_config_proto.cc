@@ -45,13 +45,17 @@ std::uint64_t MemoryBytes() {
 absl::Status CheckLoopback(const std::string& address) {
   const auto colon = address.rfind(':');
   const std::string host = address.substr(0, colon);
-  if (colon != std::string::npos &&
+  const std::string port =
+      colon == std::string::npos ? "" : address.substr(colon + 1);
+  const bool number = !port.empty() && port.size() <= 5 &&
+                      port.find_first_not_of("0123456789") == std::string::npos;
+  if (number && std::stoi(port) <= 65535 &&
       (host.starts_with("127.") || host == "localhost" || host == "[::1]")) {
     return absl::OkStatus();
   }
   return MakeError(absl::StatusCode::kInvalidArgument,
                    {.where = "listen",
-                    .what = "plain TCP stays on this machine",
+                    .what = "not an address of this machine; plain TCP stays here",
                     .found = "\"" + address + "\"",
                     .expected = "127.0.0.1:PORT or [::1]:PORT",
                     .action = "use the socket folder for ranks of this node"});

@@ -13,6 +13,7 @@
 #include "common/hash/hash.h"
 #include "common/job/attach.h"
 #include "common/status/status.h"
+#include "common/telemetry/log.h"
 #include "server/pipeline/side_tensors.h"
 
 namespace penstock::pipeline {
@@ -346,7 +347,11 @@ class JobManager::Impl {
     auto dead = std::make_shared<std::atomic<bool>>(false);
     PENSTOCK_ASSIGN_OR_RETURN(
         pool_,
-        WorkerPool::Start(options_.workers, [dead] { dead->store(true); }));
+        WorkerPool::Start(options_.workers, [dead] {
+          dead->store(true);
+          telemetry::Warn("the decoder zygote ended; its jobs go on with a new "
+                          "one when their ranks attach again");
+        }));
     pool_dead_ = std::move(dead);
     return absl::OkStatus();
   }

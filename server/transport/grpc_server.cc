@@ -303,14 +303,19 @@ class GrpcServer::Impl {
     builder.RegisterService(&admin_);
     server_ = builder.BuildAndStart();
     if (!server_ || (!options_.tcp_address.empty() && tcp_port_ == 0)) {
+      // The socket's name was free: it fails for rights only.
+      const std::string folder =
+          options_.unix_path.substr(0, options_.unix_path.rfind('/') + 1);
+      const bool writable = ::access(folder.c_str(), W_OK) == 0;
       return MakeError(
           absl::StatusCode::kUnavailable,
-          {.where = options_.unix_path +
-                    (options_.tcp_address.empty() ? ""
-                                                  : ", " + options_.tcp_address),
+          {.where = writable ? options_.tcp_address : options_.unix_path,
            .what = "cannot listen",
-           .found = "the address is in use, or the folder is not writable",
-           .action = "choose another socket_dir or listen address"});
+           .found = writable ? "the address is in use"
+                             : "no right to write in the folder",
+           .action = writable ? "choose another port for listen, or 0"
+                              : "set socket_dir to a folder that this user may "
+                                "write"});
     }
     ::chmod(temporary.c_str(), 0660);
     if (::rename(temporary.c_str(), options_.unix_path.c_str()) != 0) {
