@@ -32,7 +32,7 @@ const Size kSizes[] = {{"4 KiB", {1, 1, 36, 36, 14}, 65},
                        {"16 MiB", {8, 8, 320, 273, 9}, 12},
                        {"64 MiB", {16, 16, 320, 273, 9}, 6}};
 
-const Size kRemote = {"16 MiB", {8, 8, 320, 273, 3}, 28};
+const Size kRemote = {"16 MiB", {8, 8, 320, 273, 3}, 38};
 // For the hand-off alone: as many steps of either.
 const Size kSmall = {"4 KiB", {1, 1, 36, 36, 56}, 12};
 const Size kLarge = {"64 MiB", {16, 16, 320, 273, 4}, 12};
