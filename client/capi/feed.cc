@@ -21,11 +21,7 @@ Result Feed::Attach(const Options& options, std::unique_ptr<Feed>* out) {
   if (Result r = GrpcApi(&api); !r.ok()) return r;
   std::unique_ptr<Feed> feed(
       new Feed(options, *api, options.address.starts_with("tcp:")));
-  if (Result r = feed->ahead_->Start(Clock::now() +
-                                     milliseconds(options.first_deadline_ms));
-      !r.ok()) {
-    return r;
-  }
+  if (Result r = feed->ahead_->Start(); !r.ok()) return r;
   feed->attached_ = feed->ahead_->first_attached();
   feed->position_ = feed->attached_->start_step;
   *out = std::move(feed);

@@ -99,14 +99,14 @@ void LookAhead::GiveBackQueue() {
   for (auto& step : queue) Release(std::move(step));
 }
 
-Result LookAhead::Start(Clock::time_point deadline) {
+Result LookAhead::Start() {
+  const auto deadline =
+      Clock::now() + std::chrono::milliseconds(options_.absent_deadline_ms);
+  const int answer_ms = static_cast<int>(
+      std::clamp<std::uint64_t>(options_.first_deadline_ms, 1, 600'000));
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - Clock::now());
     auto connection = std::make_shared<Connection>(api_, remote_);
-    const Result r = connection->Attach(
-        options_, std::nullopt,
-        static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 600'000)));
+    const Result r = connection->Attach(options_, std::nullopt, answer_ms);
     if (r.ok()) {
       connection_ = std::move(connection);
       break;

@@ -38,9 +38,9 @@ class LookAhead {
       : options_(options), api_(api), remote_(remote) {}
   ~LookAhead();
 
-  // Connects, again and again until the deadline while there is no daemon, and
-  // starts to fetch.
-  Result Start(Clock::time_point deadline);
+  // Connects, again and again while there is no daemon (`absent_deadline_ms`),
+  // and starts to fetch.
+  Result Start();
 
   // The next step. Taking it acknowledges those before it, unless the feed
   // acknowledges explicitly.

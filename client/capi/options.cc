@@ -171,6 +171,8 @@ Result ReadOptions(const ps_attach_options& in, Options* out) {
   out->takeover = in.takeover != 0;
   if (in.deadline_ms != 0) out->deadline_ms = in.deadline_ms;
   if (in.first_deadline_ms != 0) out->first_deadline_ms = in.first_deadline_ms;
+  out->absent_deadline_ms = in.absent_deadline_ms != 0 ? in.absent_deadline_ms
+                                                       : out->first_deadline_ms;
   if (out->incarnation.empty()) out->incarnation = LauncherIncarnation();
   if (out->incarnation.empty()) {
     if (out->data_world > 1) {

@@ -14,6 +14,7 @@ struct Options {
   std::uint32_t data_rank = 0, data_world = 1;
   bool ack_leader = true, explicit_ack = false, takeover = false;
   std::uint64_t deadline_ms = 120'000, first_deadline_ms = 600'000;
+  std::uint64_t absent_deadline_ms = 600'000;
 };
 
 // Reads the options, the feed file and the environment.

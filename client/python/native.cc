@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -117,13 +118,19 @@ class Feed {
     o.takeover = takeover;
     o.deadline_ms = deadline_ms;
     o.first_deadline_ms = first_deadline_ms;
+    o.absent_deadline_ms = kSliceMs;
     ps_error error{};
     ps_feed* raw = nullptr;
     ps_code code;
-    {
+    const auto deadline = std::chrono::steady_clock::now() +
+                          std::chrono::milliseconds(first_deadline_ms);
+    do {
+      // Ctrl-C ends the wait for a daemon.
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
       py::gil_scoped_release release;
       code = ps_attach(&o, &raw, &error);
-    }
+    } while (code == PS_UNAVAILABLE &&
+             std::chrono::steady_clock::now() < deadline);
     if (code != PS_OK) throw NativeError(error);
     feed_.reset(raw);
   }

@@ -242,6 +242,21 @@ class ClientTest(unittest.TestCase):
         next(parent)  # the parent goes on
         parent.close()
 
+    def test_interrupt_ends_the_wait_for_a_daemon(self):  # B-12
+        child = subprocess.Popen(
+            [sys.executable, "-c",
+             "import sys; sys.path.insert(0, sys.argv[1]); import penstock\n"
+             "f = penstock.attach(sys.argv[2] + '/feed.yaml', 'new', job='int',"
+             " incarnation='a', address=sys.argv[2] + '/nobody')\n"
+             "print('waits', flush=True); next(f)", PYTHON, self.home],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        child.stdout.readline()
+        begin = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        child.wait(10)
+        child.stdout.close()
+        self.assertLess(time.monotonic() - begin, 5)
+
     def test_interrupt_ends_a_wait(self):  # B-12
         # A world of two with one rank: it waits for ever.
         child = subprocess.Popen(

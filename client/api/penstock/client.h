@@ -64,6 +64,8 @@ typedef struct ps_attach_options {
   int takeover;            /* open a generation although ranks are connected */
   uint64_t deadline_ms;       /* of each wait; 0: 120,000 */
   uint64_t first_deadline_ms; /* of the first batch; 0: 600,000 */
+  uint64_t absent_deadline_ms; /* how long ps_attach() waits for a daemon that is
+                                  not there; 0: first_deadline_ms */
 } ps_attach_options;
 
 typedef enum ps_dtype {
@@ -109,7 +111,8 @@ typedef struct ps_step_info {
 
 PS_API const char* ps_version(void);
 
-/* Attaches; waits at most first_deadline_ms for the daemon. */
+/* Attaches; waits at most absent_deadline_ms for a daemon to be there (then
+ * PS_UNAVAILABLE), first_deadline_ms for its answer. */
 PS_API ps_code ps_attach(const ps_attach_options* options, ps_feed** feed,
                          ps_error* error);
 PS_API ps_code ps_feed_get_info(ps_feed* feed, ps_feed_info* info);
