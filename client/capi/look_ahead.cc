@@ -78,6 +78,9 @@ LookAhead::~LookAhead() {
   if (!slots.empty() && !aborted) {
     api_.release(session, slots.data(), slots.size(), &error);
   }
+  if (acked_told_ < acked_next_ && !aborted) {
+    api_.ack(session, acked_next_ - 1, &error);
+  }
   // Steps that outlive their feed keep the session: it ends when the last of
   // them closes the handshake socket.
   if (connection_->link() == nullptr || connection_->link().use_count() == 1) {

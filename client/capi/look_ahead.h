@@ -29,7 +29,8 @@ using Clock = std::chrono::steady_clock;
 // what else is published and tells what was acknowledged and released: by its own
 // clock, so that the trainer wakes nobody when it takes a step; only a trainer
 // that takes half of what was there between two looks does.
-// Stopping: the destructor ends calls, gives back what nobody took, detaches.
+// Stopping: the destructor ends calls, gives back what nobody took, tells what was
+//   acknowledged, detaches.
 class LookAhead {
  public:
   static constexpr std::size_t kDepth = 32;
