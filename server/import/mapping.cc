@@ -291,6 +291,12 @@ absl::StatusOr<Json> ParseStrictly(const std::string& text,
                                                  : here.substr(0, here.find('\n')),
                       .expected = "JSON up to its closing brace",
                       .action = "check it with `python3 -m json.tool`"});
+  } catch (const Json::exception& e) {  // a number that no type holds
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     {.where = where,
+                      .what = "holds a value that cannot be read",
+                      .found = e.what(),
+                      .action = "correct the number"});
   }
   return MakeError(absl::StatusCode::kInvalidArgument,
                    {.where = where,
