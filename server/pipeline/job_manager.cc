@@ -139,10 +139,19 @@ class JobManager::Impl {
     // anything is written.
     PENSTOCK_ASSIGN_OR_RETURN(BatchLayout layout,
                               MakeBatchLayout(*feed.plan, args.data_world));
-    PENSTOCK_RETURN_IF_ERROR(WaitForPredecessor(args, feed.name));
-    // One attach at a time decides: two ranks of a new run open it once.
-    std::lock_guard attach_lock(attach_mutex_);
-    return AttachLocked(args, feed, std::move(layout));
+    const auto until = std::chrono::steady_clock::now() + kPredecessor;
+    for (;;) {
+      std::string peer;
+      {
+        // One attach at a time decides: two ranks of a new run open it once, and
+        // of two processes with the same coordinates one comes second.
+        std::lock_guard attach_lock(attach_mutex_);
+        peer = Predecessor(args, feed.name);
+        if (peer.empty()) return AttachLocked(args, feed, std::move(layout));
+      }
+      if (std::chrono::steady_clock::now() > until) return TwoProcesses(args, peer);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
   }
 
   absl::StatusOr<std::optional<PublishedBatch>> Next(
@@ -363,39 +372,34 @@ class JobManager::Impl {
     return n;
   }
 
-  // A rank that restarts may come before the end of the one before it is seen.
-  // One that stays is another process with the same coordinates.
-  absl::Status WaitForPredecessor(const AttachArgs& args,
-                                  const std::string& feed_name) {
-    if (!args.ack_leader) return absl::OkStatus();
+  // Another process that acknowledges for this rank of the run; empty: none. A rank
+  // that restarts may come before the end of the one before it is seen.
+  std::string Predecessor(const AttachArgs& args,
+                          const std::string& feed_name) const {
+    if (!args.ack_leader) return "";
     const std::string& name = args.job.empty() ? feed_name : args.job;
-    const auto until = std::chrono::steady_clock::now() + kPredecessor;
-    for (;;) {
-      std::string peer;
-      {
-        std::lock_guard lock(mutex_);
-        for (const auto& [token, s] : sessions_) {
-          if (s->job && s->job->name == name && s->ack_leader &&
-              s->rank == args.data_rank && s->incarnation == args.incarnation &&
-              s->peer != args.peer) {
-            peer = s->peer;
-          }
-        }
+    std::lock_guard lock(mutex_);
+    for (const auto& [token, s] : sessions_) {
+      if (s->job && s->job->name == name && s->ack_leader &&
+          s->rank == args.data_rank && s->incarnation == args.incarnation &&
+          s->peer != args.peer) {
+        return s->peer;
       }
-      if (peer.empty()) return absl::OkStatus();
-      if (std::chrono::steady_clock::now() > until) {
-        return MakeError(
-            absl::StatusCode::kFailedPrecondition,
-            {.where = "job " + name,
-             .what = absl::StrFormat("data rank %d has a process that acknowledges",
-                                     args.data_rank),
-             .found = peer,
-             .expected = "one for each data rank of a run",
-             .action = "give each process its own rank, or ack_leader = 0 to "
-                       "those that share one; a new run has a new incarnation"});
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
+    return "";
+  }
+
+  static absl::Status TwoProcesses(const AttachArgs& args,
+                                   const std::string& peer) {
+    return MakeError(
+        absl::StatusCode::kFailedPrecondition,
+        {.where = "attach",
+         .what = absl::StrFormat("data rank %d has a process that acknowledges",
+                                 args.data_rank),
+         .found = peer,
+         .expected = "one for each data rank of a run",
+         .action = "give each process its own rank, or ack_leader = 0 to those "
+                   "that share one; a new run has a new incarnation"});
   }
 
   // Ends a generation here: its sessions answer kNotFound, or what fenced them.

@@ -167,6 +167,18 @@ TEST_CASE("a second process with a rank's coordinates is refused",
   CHECK(Digests(first->output()) == Reference(site, 0, 2, 8));
 }
 
+TEST_CASE("of two processes that come at once with a rank's coordinates one is refused",
+          "[integration]") {
+  Site site;
+  site.StartDaemon();
+  auto left = site.Rank(0, 2, 8, "a");
+  auto right = site.Rank(0, 2, 8, "a");
+  const bool left_refused = left->WaitFor("acknowledges", 15'000);
+  const bool right_refused = right->WaitFor("acknowledges", 2'000);
+  INFO(left->output() << right->output());
+  CHECK(left_refused != right_refused);
+}
+
 TEST_CASE("kill -9 of the zygote under three jobs", "[integration]") {
   Site site;
   site.StartDaemon();
