@@ -14,18 +14,6 @@ using namespace test;
 constexpr int kKills = 30;
 constexpr int kAll = 1'000'000;  // steps: until the data ends
 
-// kill -9 of one process among the daemon's zygote (level 1) or workers (2).
-void KillBelow(pid_t daemon, int level, unsigned pick) {
-  const std::string children = "pgrep -P " + std::to_string(daemon);
-  const std::string list =
-      level == 1 ? children
-                 : "for z in $(" + children + "); do pgrep -P $z; done";
-  Child kill({"/bin/sh", "-c",
-              "set -- $(" + list + "); [ $# -eq 0 ] && exit; shift $((" +
-                  std::to_string(pick) + " % $#)); kill -9 $1"});
-  kill.Wait();
-}
-
 TEST_CASE("thirty kills change no byte", "[slow]") {
   const char* given = std::getenv("PENSTOCK_TEST_SEED");
   const unsigned seed = given == nullptr ? 1 : std::atoi(given);

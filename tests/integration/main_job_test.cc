@@ -121,11 +121,7 @@ TEST_CASE("kill -9 of decoder workers changes no byte (B-9)", "[integration]") {
   auto rank = site.Rank(0, 1, 10, "a");
   for (int step : {1, 3, 5}) {
     REQUIRE(rank->WaitFor(LineOf(step)));
-    // The daemon's children are the zygote, its children the workers.
-    Child workers({"/bin/sh", "-c",
-                   "for z in $(pgrep -P " + std::to_string(site.daemon().pid()) +
-                       "); do pgrep -P $z; done | head -n 1 | xargs -r kill -9"});
-    workers.Wait();
+    KillBelow(site.daemon().pid(), 2);
   }
   const int code = rank->Wait();
   INFO(rank->output() << site.daemon().output());
@@ -138,10 +134,7 @@ TEST_CASE("kill -9 of the zygote: a new arena, the same bytes", "[integration]")
   site.StartDaemon();
   auto rank = site.Rank(0, 1, 10, "a");
   REQUIRE(rank->WaitFor(LineOf(3)));
-  Child zygote({"/bin/sh", "-c",
-                "pgrep -P " + std::to_string(site.daemon().pid()) +
-                    " | xargs -r kill -9"});
-  zygote.Wait();
+  KillBelow(site.daemon().pid(), 1);
   const int code = rank->Wait();
   INFO(rank->output() << site.daemon().output());
   REQUIRE(code == 0);
@@ -192,10 +185,7 @@ TEST_CASE("kill -9 of the zygote under three jobs", "[integration]") {
   }
   for (int kill = 1; kill <= 4; ++kill) {
     REQUIRE(ranks[0]->WaitFor(LineOf(3 * kill)));
-    Child zygote({"/bin/sh", "-c",
-                  "pgrep -P " + std::to_string(site.daemon().pid()) +
-                      " | xargs -r kill -9"});
-    zygote.Wait();
+    KillBelow(site.daemon().pid(), 1);
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const int code = ranks[i]->Wait();

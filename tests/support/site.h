@@ -161,6 +161,18 @@ inline std::map<std::uint64_t, std::string> Reference(Site& site, int rank, int 
   return Digests(local->output());
 }
 
+// kill -9 of one process among the daemon's zygote (level 1) or workers (2).
+inline void KillBelow(pid_t daemon, int level, unsigned pick = 0) {
+  const std::string children = "pgrep -P " + std::to_string(daemon);
+  const std::string list =
+      level == 1 ? children
+                 : "for z in $(" + children + "); do pgrep -P $z; done";
+  Child kill({"/bin/sh", "-c",
+              "set -- $(" + list + "); [ $# -eq 0 ] && exit; shift $((" +
+                  std::to_string(pick) + " % $#)); kill -9 $1"});
+  kill.Wait();
+}
+
 inline std::string LineOf(int step) {
   return "\"step\":" + std::to_string(step) + ",";
 }
