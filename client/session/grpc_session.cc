@@ -251,7 +251,8 @@ int Next(psg_session* s, std::uint64_t step, std::uint64_t acked_next,
     FillSlot(release[i], request.add_release());
   }
   v1::NextReply reply;
-  const grpc::Status status = s->Connected()->stub->Next(call.context(), request, &reply);
+  const grpc::Status status =
+      s->Connected()->stub->Next(call.context(), request, &reply);
   if (!status.ok()) return Answer(status, error);
   if (!reply.has_batch()) return 1;
   batches[(*count)++] = NewBatch(reply.mutable_batch());
@@ -292,7 +293,8 @@ int Release(psg_session* s, const psg_slot* slots, std::size_t count,
     FillSlot(slots[i], request.add_release());
   }
   v1::ReleaseReply reply;
-  return Answer(s->Connected()->stub->Release(call.context(), request, &reply), error);
+  return Answer(s->Connected()->stub->Release(call.context(), request, &reply),
+                error);
 }
 
 int Ack(psg_session* s, std::uint64_t step, psg_error* error) {
@@ -312,7 +314,8 @@ int Checkpoint(psg_session* s, const char* name, std::uint64_t next_step,
   request.set_name(name);
   request.set_next_step(next_step);
   v1::CheckpointReply reply;
-  return Answer(s->Connected()->stub->Checkpoint(call.context(), request, &reply), error);
+  return Answer(
+      s->Connected()->stub->Checkpoint(call.context(), request, &reply), error);
 }
 
 // Copies the `data` of a ReadChunk from its wire form to its place; the bytes
@@ -395,7 +398,8 @@ int Detach(psg_session* s, psg_error* error) {
   v1::DetachRequest request;
   request.set_session(s->attached.session());
   v1::DetachReply reply;
-  return Answer(s->Connected()->stub->Detach(call.context(), request, &reply), error);
+  return Answer(s->Connected()->stub->Detach(call.context(), request, &reply),
+                error);
 }
 
 void Cancel(psg_session* s) {

@@ -139,24 +139,6 @@ void FillColumns(const SideTrack& track,
   }
 }
 
-}  // namespace
-
-absl::StatusOr<const SideTrack*> SideTracks::Find(std::uint32_t source,
-                                                  std::uint32_t capture,
-                                                  std::uint32_t output) {
-  std::lock_guard lock(mutex_);
-  auto& slot = found_[{source, capture, output}];
-  if (!slot) {
-    PENSTOCK_ASSIGN_OR_RETURN(SideTrack track,
-                              Resolve(plan_.sources()[source], capture,
-                                      plan_.outputs()[output]));
-    slot = std::make_unique<SideTrack>(std::move(track));
-  }
-  return slot.get();
-}
-
-namespace {
-
 // A tick of a steady rate is known for one period and a half; without a rate a row
 // holds until the next, the last one for two usual distances.
 void SetKnown(const format::TrackRow& row, SideTrack& track) {
@@ -172,6 +154,20 @@ void SetKnown(const format::TrackRow& row, SideTrack& track) {
 }
 
 }  // namespace
+
+absl::StatusOr<const SideTrack*> SideTracks::Find(std::uint32_t source,
+                                                  std::uint32_t capture,
+                                                  std::uint32_t output) {
+  std::lock_guard lock(mutex_);
+  auto& slot = found_[{source, capture, output}];
+  if (!slot) {
+    PENSTOCK_ASSIGN_OR_RETURN(SideTrack track,
+                              Resolve(plan_.sources()[source], capture,
+                                      plan_.outputs()[output]));
+    slot = std::make_unique<SideTrack>(std::move(track));
+  }
+  return slot.get();
+}
 
 absl::StatusOr<SideTrack> SideTracks::Resolve(const SourceRef& source,
                                               std::uint32_t capture,
