@@ -21,6 +21,8 @@ constexpr std::uint64_t kCallMs = 250;
 // How far apart looks are while steps are taken, and at most.
 constexpr Clock::duration kLookGap = std::chrono::milliseconds(1);
 constexpr Clock::duration kLookGapMax = std::chrono::milliseconds(64);
+// Fewer batches in hand than this are worth no wake-up.
+constexpr std::size_t kManyMin = 16;
 constexpr auto kPauseMax = std::chrono::seconds(1);
 
 // Look-aheads of this process, which pause while it forks.
@@ -176,7 +178,7 @@ Result LookAhead::Take(Clock::time_point until, std::unique_ptr<ps_step>* out) {
         acked_next_ = std::max(acked_next_, (*out)->info.number);
       }
       taken_ = true;
-      const bool half = many_ && queue_.size() == depth() / 2;
+      const bool half = many_ && queue_.size() == half_;
       if (half) look_at_ = {};
       const bool wake = queue_.empty() || half;
       lock.unlock();
@@ -269,8 +271,13 @@ LookAhead::Work LookAhead::NextWork() const {
                                                                : Work::kNone;
 }
 
+void LookAhead::Refilled() {
+  many_ = !remote_ && queue_.size() >= kManyMin;
+  half_ = queue_.size() / 2;
+}
+
 void LookAhead::LookLater() {
-  many_ = false;
+  Refilled();
   look_gap_ = taken_ ? kLookGap
                      : std::clamp(look_gap_ * 2, kLookGap, kLookGapMax);
   taken_ = false;
@@ -427,11 +434,11 @@ void LookAhead::Fetch() {
     if (!good) continue;
     std::lock_guard lock(returns_->mutex);
     good = r.ok();
-    many_ = !remote_ && queue_.size() + 1 >= depth() * 3 / 4;
     if (good) {
       fetch_next_ = v.step + 1;
       fetched_any_ = true;
       queue_.push_back(std::move(made));
+      Refilled();
       returns_->changed.notify_all();
     } else if (r.code == PS_UNAVAILABLE) {
       waiting_because_ = r.message;

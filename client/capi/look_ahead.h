@@ -33,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 //   acknowledged, detaches.
 class LookAhead {
  public:
-  static constexpr std::size_t kDepth = 32;
+  static constexpr std::size_t kDepth = 128;
 
   LookAhead(const Options& options, const psg_api& api, bool remote)
       : options_(options), api_(api), remote_(remote) {}
@@ -75,6 +75,7 @@ class LookAhead {
   enum class Work { kNone, kStop, kConnect, kFetch, kTell };
   Work NextWork() const;
   void LookLater();  // under the mutex
+  void Refilled();   // under the mutex: many_ anew
   void Connect();
   void Fetch();
   void TellReturns();
@@ -111,7 +112,8 @@ class LookAhead {
   bool failure_told_ = false;
   std::string waiting_because_;
   bool taken_ = false;            // a step, since the latest look
-  bool many_ = false;             // in hand at the latest look
+  bool many_ = false;  // in hand at the latest look: half of it is worth a call
+  std::size_t half_ = 0;          // of what was in hand then
   Clock::duration look_gap_{};
   Clock::time_point look_at_{};
 

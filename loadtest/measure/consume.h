@@ -21,12 +21,16 @@ struct Consumed {
 
 // Attaches a rank to a job of its own whose data ends, waits until all of it is
 // made (it fits the daemon's window), then takes batch after batch and reads
-// every byte in place, or (`paced`) reads nothing and leaves 2 ms between them:
-// what taking alone costs. `address`: as ps_attach.
+// every byte in place, or (`paced`) reads nothing and lets 2 ms pass between
+// them, awake: what taking alone costs. `address`: as ps_attach.
 absl::StatusOr<Consumed> ConsumeReady(const std::string& address,
                                       const std::string& status_address,
                                       const std::string& feed,
                                       const std::string& job, bool paced);
+
+// Waits until the daemon has published `steps` steps of the job.
+absl::Status WaitMade(const std::string& status_address, const std::string& job,
+                      std::uint64_t steps);
 
 // Sum of the 8-byte words: one read of every byte.
 std::uint64_t ReadThrough(std::span<const std::uint8_t> bytes);

@@ -23,7 +23,9 @@ namespace {
 constexpr std::uint64_t kChunkBytes = 4 << 20;
 constexpr int kControlMessageMax = 8 << 20;
 constexpr std::uint64_t kWaitMsMax = 60'000;
-constexpr std::uint32_t kMoreMax = 32;
+// What one answer carries at most: batches beside the one asked for, and bytes.
+constexpr std::uint32_t kMoreMax = 127;
+constexpr std::size_t kAnswerBytesMax = 512 << 10;
 
 grpc::Status ToGrpc(const absl::Status& s) {
   if (s.ok()) return grpc::Status::OK;
@@ -209,11 +211,13 @@ class DeliveryService final
     ToProto(*batch, known.arena, known.bytes, known.global_batch,
             *reply.mutable_batch());
     const std::uint32_t more = std::min(request.more(), kMoreMax);
-    for (std::uint32_t i = 1; i <= more; ++i) {
+    std::size_t bytes = reply.batch().ByteSizeLong();
+    for (std::uint32_t i = 1; i <= more && bytes < kAnswerBytesMax; ++i) {
       const auto next = jobs_.TakeReady(request.session(), batch->step + i);
       if (!next) break;
       ToProto(*next, known.arena, known.bytes, known.global_batch,
               *reply.add_more());
+      bytes += reply.more(static_cast<int>(i) - 1).ByteSizeLong();
     }
     return grpc::Status::OK;
   }
