@@ -216,10 +216,11 @@ absl::StatusOr<std::vector<Ratio>> MeasureRemote(const Bench& bench) {
 absl::StatusOr<std::vector<Ratio>> MeasureAttach(const Bench& bench) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string feed,
                             WriteFeed(bench, "attach", {8, 8, 256, 144, 0}));
-  PENSTOCK_ASSIGN_OR_RETURN(auto daemon, Daemon::Start(bench, kAttachPrefetch, 1ull << 30));
   // A process's start varies more than what it does: the median of some. The
   // daemon goes on making steps ahead; they must not compete with the next run.
   auto run = [&](bool daemons) -> absl::StatusOr<double> {
+    PENSTOCK_ASSIGN_OR_RETURN(
+        auto daemon, Daemon::Start(bench, kAttachPrefetch, 1ull << 30));
     std::vector<double> ms;
     for (int i = 0; i < kAttachRuns; ++i) {
       const std::string job = NextJob();
