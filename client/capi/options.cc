@@ -164,7 +164,8 @@ Result ReadOptions(const ps_attach_options& in, Options* out) {
                                 std::to_string(in.data_rank) + " of " +
                                 std::to_string(out->data_world) +
                                 "\n  expected  0 to " +
-                                std::to_string(out->data_world - 1));
+                                std::to_string(out->data_world - 1) +
+                                "\n  do        correct the rank or the world");
   }
   out->ack_leader = in.ack_leader != 0;
   out->explicit_ack = in.explicit_ack != 0;
@@ -178,7 +179,8 @@ Result ReadOptions(const ps_attach_options& in, Options* out) {
     if (out->data_world > 1) {
       return Fail(PS_INVALID,
                   "ps_attach: the incarnation must be given when there is more "
-                  "than one rank and no launcher says it\n  do        give the "
+                  "than one rank and no launcher says it\n  found     none\n"
+                  "  expected  an id of this run\n  do        give the "
                   "same id to all ranks of a run, another one to each restart");
     }
     out->incarnation = MadeUpIncarnation();

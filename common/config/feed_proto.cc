@@ -112,6 +112,7 @@ class Converter {
       case v1::Output::KIND_NOT_SET:
         faults_.push_back({field,
                            {.what = "the output does not say what it is",
+                            .found = "none of them",
                             .expected = "one of video, keys, mouse, columns, "
                                         "times"}});
     }
@@ -127,6 +128,7 @@ absl::Status Report(const std::vector<Fault>& faults,
   for (const Fault& f : faults) {
     Problem p = f.problem;
     p.where = absl::StrCat(positions.Where(f.field), ": ", f.field);
+    if (p.action.empty()) p.action = "correct this value";
     texts.emplace_back(
         MakeError(absl::StatusCode::kInvalidArgument, p).message());
   }

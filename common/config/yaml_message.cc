@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <utility>
@@ -87,6 +88,7 @@ class Walker {
   void Add(const YAML::Mark& mark, Problem problem) {
     if (full()) return;
     problem.where = WhereOf(file_, PositionOf(mark));
+    if (problem.action.empty()) problem.action = "correct this value";
     faults_.emplace_back(
         MakeError(absl::StatusCode::kInvalidArgument, problem).message());
   }
@@ -117,13 +119,20 @@ class Walker {
     const FieldDescriptor* field = type.FindFieldByName(name);
     if (field == nullptr) return Unknown(key, type);
     if (!seen.insert(name).second) {
-      return Add(key.Mark(), {.what = absl::StrCat("the field \"", name,
-                                                   "\" is given twice")});
+      const std::string first = path.empty() ? name : path + "." + name;
+      return Add(key.Mark(),
+                 {.what = absl::StrCat("the field \"", name,
+                                       "\" is given twice"),
+                  .found = "given before at " + positions_.Where(first),
+                  .expected = "one value",
+                  .action = "remove one of them"});
     }
     if (const FieldDescriptor* other = OneofRival(*message, *field)) {
       return Add(key.Mark(),
                  {.what = absl::StrCat("\"", name, "\" and \"", other->name(),
                                        "\" are both given"),
+                  .found = "both",
+                  .expected = "one of them",
                   .action = "keep one of them"});
     }
     const std::string at = path.empty() ? name : absl::StrCat(path, ".", name);
@@ -145,11 +154,10 @@ class Walker {
     Add(key.Mark(),
         {.what =
              absl::StrCat("unknown field \"", key.Scalar().substr(0, 80), "\""),
-         .expected = near.empty()
-                         ? absl::StrCat("one of ", absl::StrJoin(names, ", "))
-                         : "",
-         .action =
-             near.empty() ? "" : absl::StrCat("did you mean \"", near, "\"?")});
+         .found = absl::StrCat("\"", key.Scalar().substr(0, 80), "\""),
+         .expected = absl::StrCat("one of ", absl::StrJoin(names, ", ")),
+         .action = near.empty() ? "correct or remove the field"
+                                : absl::StrCat("did you mean \"", near, "\"?")});
   }
 
   void FillField(const YAML::Node& node, const std::string& path,
@@ -257,7 +265,12 @@ absl::StatusOr<std::string> ReadYamlFile(const std::string& path) {
   }
   std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rbe"));
   if (file == nullptr) {
-    return ErrnoError(errno, path, "correct the path of the file");
+    return MakeError(absl::StatusCode::kNotFound,
+                     {.where = path,
+                      .what = "the file cannot be opened",
+                      .found = std::strerror(errno),
+                      .expected = "a readable YAML file",
+                      .action = "correct the path or the rights of the file"});
   }
   std::string text(kYamlBytesMax + 1, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));

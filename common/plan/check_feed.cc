@@ -47,7 +47,7 @@ void CheckName(const std::string& field, const std::string& name,
                Faults& faults) {
   if (GoodName(name)) return;
   faults.Add(field, {.what = name.empty() ? "a name is missing" : "bad name",
-                     .found = name.substr(0, 80),
+                     .found = "\"" + name.substr(0, 80) + "\"",
                      .expected = "1 to 64 letters, digits, '_', '-' or '.'"});
 }
 
@@ -59,6 +59,8 @@ void CheckTwice(const char* list, std::size_t i, const std::string& name,
       At(list, i) + ".name",
       {.what = absl::StrCat("the name \"", name, "\" is taken by ",
                             At(list, it->second)),
+       .found = "\"" + name + "\" twice",
+       .expected = "names that differ",
        .action = "give each its own name: order and mixture are keyed by "
                  "it"});
 }
@@ -71,6 +73,8 @@ void CheckView(const std::string& field, const ViewSpec& v, Faults& faults) {
   if (fps && v.stride != 0) {
     faults.Add(field + ".stride",
                {.what = "stride and fps are both given",
+                .found = "both",
+                .expected = "one of them",
                 .action = "keep one: stride counts frames of the track, fps "
                           "derives it from the track's rate"});
   }
@@ -89,7 +93,9 @@ void CheckSource(const FeedSpec& feed, std::size_t i, Faults& faults) {
   const std::string field = At("sources", i);
   CheckName(field + ".name", s.name, faults);
   if (s.dataset.empty()) {
-    faults.Add(field + ".dataset", {.what = "the source names no dataset"});
+    faults.Add(field + ".dataset", {.what = "the source names no dataset",
+                                     .found = "\"\"",
+                                     .expected = "the folder of a dataset"});
   }
   if (!GoodIdPrefix(s.dataset_id)) {
     faults.Add(field + ".dataset_id",
@@ -143,7 +149,8 @@ void CheckNames(const std::string& field, const std::vector<std::string>& names,
     if (!names[i].empty() && seen.insert(names[i]).second) continue;
     faults.Add(absl::StrCat(field, "[", i, "]"),
                {.what = names[i].empty() ? "empty name" : "listed twice",
-                .found = names[i].substr(0, 80)});
+                .found = "\"" + names[i].substr(0, 80) + "\"",
+                .expected = "names that differ"});
   }
 }
 

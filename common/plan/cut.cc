@@ -41,7 +41,12 @@ absl::Status CheckCut(std::uint64_t global_batch, std::uint64_t microbatch,
     return absl::OkStatus();
   }
   if (world == 0) {
-    return absl::InvalidArgumentError("a world of 0 ranks; expected 1 or more");
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     {.where = "cut",
+                      .what = "no data ranks",
+                      .found = "a world of 0",
+                      .expected = "1 or more",
+                      .action = "correct the world"});
   }
   const std::string micro =
       microbatch == 0 ? ""
@@ -65,9 +70,12 @@ absl::StatusOr<std::vector<std::uint64_t>> ItemsOfRank(
     Rank rank) {
   PENSTOCK_RETURN_IF_ERROR(CheckCut(global_batch, microbatch, world));
   if (rank.value >= world) {
-    return absl::OutOfRangeError(absl::StrCat("rank ", rank.value,
-                                              " of a world of ", world,
-                                              "; expected 0 to ", world - 1));
+    return MakeError(absl::StatusCode::kOutOfRange,
+                     {.where = "cut",
+                      .what = "no such data rank",
+                      .found = absl::StrCat("rank ", rank.value, " of ", world),
+                      .expected = absl::StrCat("0 to ", world - 1),
+                      .action = "correct the rank or the world"});
   }
   std::vector<std::uint64_t> items;
   items.reserve(global_batch / world);

@@ -203,6 +203,8 @@ absl::StatusOr<View> View::Create(const ViewSpec& spec,
     return MakeError(absl::StatusCode::kInvalidArgument,
                      {.where = std::string(where),
                       .what = "the source selects no capture",
+                      .found = "0 captures",
+                      .expected = "1 or more",
                       .action = "correct its filter, or remove the source"});
   }
   View view;

@@ -26,7 +26,9 @@ WeightRounding RoundWeights(std::span<const Decimal> weights) {
   for (const Decimal& w : weights) sum += w.nanos;
   if (sum == 0) {
     return Faulty(-1, {.what = "every weight is zero: no source is ever drawn",
-                       .expected = "at least one positive weight"});
+                       .found = absl::StrCat(weights.size(), " weights of 0"),
+                       .expected = "at least one positive weight",
+                       .action = "give a source a weight"});
   }
   WeightRounding out;
   std::vector<Wide> remainder;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "absl/strings/str_format.h"
 #include "common/status/status.h"
@@ -46,8 +47,14 @@ absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(std::uint64_t bytes) {
   UniqueFd fd(memfd_create("penstock", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return ErrnoError(errno, "arena: memfd_create");
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
-    return ErrnoError(errno, absl::StrFormat("arena: ftruncate to %d bytes", bytes),
-                      "make the arena smaller or the memory limit larger");
+    return MakeError(absl::StatusCode::kResourceExhausted,
+                     {.where = "arena",
+                      .what = "the system gives no shared memory of this size",
+                      .found = std::strerror(errno),
+                      .expected = absl::StrFormat("%d bytes", bytes),
+                      .action = "make the arena smaller (arena_bytes, "
+                                "prefetch_steps, global_batch) or the "
+                                "process's file size and memory limits larger"});
   }
   PENSTOCK_ASSIGN_OR_RETURN(
       auto mapping, Mapping::Map(fd.get(), bytes, Access::kReadWrite, "arena"));

@@ -13,6 +13,8 @@
 namespace penstock::app {
 namespace {
 
+constexpr std::uint64_t kInputBytesMin = 16ull << 20;
+
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -98,7 +100,8 @@ absl::StatusOr<DaemonConfig> LoadDaemonConfig(const std::string& path) {
                      {.where = positions.Where("io"),
                       .what = "unknown backend",
                       .found = m.io(),
-                      .expected = "auto, io_uring or pread"});
+                      .expected = "auto, io_uring or pread",
+                      .action = "leave it out for auto"});
   }
   auto& j = c.jobs;
   j.workers.decoder_path =
@@ -111,18 +114,30 @@ absl::StatusOr<DaemonConfig> LoadDaemonConfig(const std::string& path) {
                      {.where = positions.Where("workers"),
                       .what = "too many",
                       .found = absl::StrFormat("%d", j.workers.workers),
-                      .expected = "at most 1024"});
+                      .expected = "at most 1024",
+                      .action = "leave it out for one a core"});
   }
   j.workers.queue_max = std::max(64u, 4 * j.workers.workers);
   j.arena_bytes = m.arena_bytes() != 0 ? m.arena_bytes() : MemoryBytes() / 4;
   j.input_bytes = m.input_bytes() != 0 ? m.input_bytes() : 256ull << 20;
+  if (j.input_bytes < kInputBytesMin) {
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = positions.Where("input_bytes"),
+         .what = "too small",
+         .found = absl::StrFormat("%d", j.input_bytes),
+         .expected = absl::StrFormat("at least %d: a block and its preroll",
+                                     kInputBytesMin),
+         .action = "raise it, or leave it out for 256 MiB"});
+  }
   j.prefetch_steps = m.prefetch_steps() != 0 ? m.prefetch_steps() : 4;
   if (j.prefetch_steps > 1024) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      {.where = positions.Where("prefetch_steps"),
                       .what = "too many",
                       .found = absl::StrFormat("%d", j.prefetch_steps),
-                      .expected = "at most 1024"});
+                      .expected = "at most 1024",
+                      .action = "leave it out for 4"});
   }
   if (!c.listen.empty()) {
     if (absl::Status s = CheckLoopback(c.listen); !s.ok()) {

@@ -29,7 +29,10 @@ inline std::string WholeNumber(const std::string& text) {
   const bool good =
       !text.empty() && text.size() <= 18 &&
       text.find_first_not_of("0123456789") == std::string::npos;
-  return good ? "" : "not a whole number from 0 to 10^18: " + text;
+  return good ? ""
+              : "no such number\n  found     " + text +
+                    "\n  expected  a whole number from 0 to 10^18\n"
+                    "  do        correct the option\n";
 }
 
 }  // namespace penstock::cli

@@ -178,9 +178,11 @@ void AddFeedCommand(CLI::App& app, CommandContext& context) {
   auto flags = std::make_shared<FeedFlags>();
   auto& o = flags->options;
   sub->add_option("--feed", o.feed, "feed file")->required();
-  sub->add_option("--connect", o.address,
-                  "socket folder of the daemon, or tcp:HOST:PORT");
-  sub->add_flag("--local", flags->local, "without a daemon, the same bytes");
+  auto* connect =
+      sub->add_option("--connect", o.address,
+                      "socket folder of the daemon, or tcp:HOST:PORT");
+  sub->add_flag("--local", flags->local, "without a daemon, the same bytes")
+      ->excludes(connect);
   sub->add_option("--rank", o.rank, "data rank")
       ->check(WholeNumber);
   sub->add_option("--world", o.world, "data ranks")->check(CLI::Range(1, 65536));
@@ -194,7 +196,7 @@ void AddFeedCommand(CLI::App& app, CommandContext& context) {
   sub->add_option("--timeout-ms", o.deadline_ms, "of one wait")
       ->check(WholeNumber);
   sub->add_option("--workers", o.workers, "decoder workers (local)")
-      ->check(WholeNumber);
+      ->check(CLI::Range(0, 1024));
   sub->add_option("--arena-bytes", o.arena_bytes, "arena (local)")
       ->check(WholeNumber);
   sub->add_flag("--digest", flags->digest,
@@ -209,7 +211,8 @@ void AddFeedCommand(CLI::App& app, CommandContext& context) {
            .found = absl::StrFormat("rank %d of %d", flags->options.rank,
                                     flags->options.world),
            .expected =
-               absl::StrFormat("0 to %d", flags->options.world - 1)}));
+               absl::StrFormat("0 to %d", flags->options.world - 1),
+           .action = "correct --rank or --world"}));
       return;
     }
     const absl::Status status = Consume(*flags, context.json);

@@ -73,8 +73,11 @@ absl::Status ParseWindow(const std::string& text, std::uint64_t frames,
     return MakeError(absl::StatusCode::kInvalidArgument,
                      {.where = "window \"" + text + "\"",
                       .what = "no such frames",
+                      .found = parsed ? absl::StrFormat("frames %d to %d", a, b)
+                                      : "no two numbers",
                       .expected = absl::StrFormat(
-                          "START+COUNT or BEGIN-END inside 0 to %d", frames)});
+                          "START+COUNT or BEGIN-END inside 0 to %d", frames),
+                      .action = "choose frames that the track has"});
   }
   begin = a;
   end = b;
@@ -105,6 +108,7 @@ absl::StatusOr<std::uint32_t> FindCapture(const std::vector<Named>& all,
       absl::StatusCode::kNotFound,
       {.where = "capture \"" + text + "\"",
        .what = found.empty() ? "no such capture" : "more than one capture",
+       .found = absl::StrFormat("%d of that name", found.size()),
        .expected = absl::StrFormat(
            "a number below %d, the first 4 or more digits of an id, or the name "
            "of a source file",

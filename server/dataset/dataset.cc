@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -23,16 +25,22 @@ constexpr char kObjects[] =
 
 absl::Status CheckFolder(const std::string& dir) {
   struct stat st {};
-  const bool folder = ::stat(dir.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+  errno = 0;
+  const bool there = ::stat(dir.c_str(), &st) == 0;
+  const int why = errno;
+  const bool folder = there && S_ISDIR(st.st_mode);
   if (folder && ::stat((dir + "/" + kManifestFile).c_str(), &st) == 0) {
     return absl::OkStatus();
   }
   return MakeError(
       absl::StatusCode::kNotFound,
       {.where = dir,
-       .what = folder ? "the folder has no manifest.json: not a dataset "
-                        "version, or an import that did not finish"
-                      : "the dataset's folder does not exist",
+       .what = folder ? "not a dataset version, or an import that did not "
+                        "finish"
+                      : "the dataset cannot be opened",
+       .found = folder  ? "a folder without manifest.json"
+                : there ? "a file, no folder"
+                        : std::strerror(why),
        .expected = "the folder that `penstock import --out` published",
        .action = "correct the path (a feed's paths start at the feed file)"});
 }
@@ -200,7 +208,8 @@ absl::Status Dataset::Impl::NoTrack(std::uint32_t capture,
        .what = name.empty() ? "no track of the kind the feed asks for"
                             : absl::StrCat("no track \"", std::string(name),
                                            "\" of the kind the feed asks for"),
-       .found = names,
+       .found = names.empty() ? "no tracks" : names,
+       .expected = "a track of this kind in every capture of the source",
        .action = "name one of these, or leave such captures out by a filter"});
 }
 

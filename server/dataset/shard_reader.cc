@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "absl/strings/str_format.h"
 #include "common/status/status.h"
@@ -16,7 +17,12 @@ absl::StatusOr<std::unique_ptr<ShardReader>> ShardReader::Open(
   // O_NONBLOCK: opening a pipe would wait for its writer.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
-    return ErrnoError(errno, path, "copy the dataset again from its origin");
+    return MakeError(absl::StatusCode::kDataLoss,
+                     {.where = path,
+                      .what = "the shard cannot be opened",
+                      .found = std::strerror(errno),
+                      .expected = "the file that the manifest lists",
+                      .action = "copy the dataset again from its origin"});
   }
   std::unique_ptr<ShardReader> reader(new ShardReader(std::move(path), fd));
   PENSTOCK_RETURN_IF_ERROR(reader->Init());
@@ -30,7 +36,10 @@ absl::Status ShardReader::Init() {
   if (::fstat(fd_, &st) != 0) return ErrnoError(errno, path_);
   if (!S_ISREG(st.st_mode)) {
     return MakeError(absl::StatusCode::kDataLoss,
-                     {.where = path_, .what = "not a regular file",
+                     {.where = path_,
+                      .what = "not a regular file",
+                      .found = "a folder, device, pipe or socket",
+                      .expected = "a shard",
                       .action = "copy the dataset again from its origin"});
   }
   bytes_ = static_cast<std::uint64_t>(st.st_size);

@@ -212,6 +212,10 @@ absl::StatusOr<std::vector<CaptureSource>> ScanSources(
       return MakeError(absl::StatusCode::kNotFound,
                        {.where = source,
                         .what = "no such file or folder",
+                        .found = status.type() == fs::file_type::not_found
+                                     ? "nothing"
+                                     : "something that cannot be read",
+                        .expected = "a recording, or a folder of recordings",
                         .action = "correct the path of the source"});
     }
     const std::size_t before = found.size();

@@ -72,9 +72,6 @@ absl::StatusOr<layout::VideoTransform> TransformOf(
   if (t.bit_depth != 8 || t.chroma != format::Chroma::k420) {
     std::string found = absl::StrFormat("%d bit, chroma code %d", t.bit_depth,
                                         static_cast<int>(t.chroma));
-    auto track = source.dataset->Track(
-        static_cast<std::uint32_t>(&t - index.tracks.data()));
-    if (track.ok()) found += ", " + track->details.substr(0, 200);
     return MakeError(
         absl::StatusCode::kUnimplemented,
         {.where = absl::StrFormat(

@@ -256,8 +256,11 @@ absl::Status CheckSides(const FeedPlan& plan) {
           absl::StatusCode::kNotFound,
           {.where = "output \"" + output.name + "\"",
            .what = "no capture of the feed ever has the key \"" + name + "\"",
-           .found = absl::StrJoin(names, ", "),
-           .expected = near.empty() ? "one of these" : "\"" + near + "\"?",
+           .found = names.empty() ? "captures whose event tracks are empty"
+                                  : absl::StrJoin(names, ", "),
+           .expected = names.empty()  ? "captures that have this key"
+                       : near.empty() ? "one of these"
+                                      : "\"" + near + "\"?",
            .action = "correct the key; `penstock inspect DATASET --json` lists "
                      "the codes of each track"});
     }

@@ -10,6 +10,7 @@ Source of the bytes: the daemon of this node (penstockd).
 """
 
 import json as _json
+import operator
 
 from . import _native
 
@@ -145,7 +146,7 @@ class Feed:
             raise InvalidArgument("the feed is closed")
         if self._native is None:
             o = self._options
-            rank, world = o["data"]
+            rank, world = _coordinates(o["data"])
             self._native = _call(
                 _native.Feed, o["address"], o["job"], o["feed"],
                 o["incarnation"], o["resume"], rank, world, o["ack_leader"],
@@ -205,6 +206,20 @@ class Feed:
 
     def __exit__(self, *exc):
         self.close()
+
+
+def _coordinates(value):
+    try:
+        rank, world = (operator.index(v) for v in value)
+    except (TypeError, ValueError):
+        rank = world = -1
+    if not 0 <= rank < world < 2 ** 32:
+        raise InvalidArgument(
+            "data: no such coordinates\n  found     %r\n"
+            "  expected  (data rank, data world), 0 <= rank < world\n"
+            "  do        give the data-parallel coordinates of this rank"
+            % (value,))
+    return rank, world
 
 
 def _resume_text(value):

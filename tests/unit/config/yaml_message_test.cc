@@ -50,8 +50,9 @@ TEST_CASE("yaml: another message, and an empty document", "[config]") {
 TEST_CASE("yaml: an unknown field has a position and the nearest name",
           "[config]") {
   CHECK(Has(FaultsOf("name: x\nglobal_bacth: 4\n"),
-            "f.yaml:2:1: unknown field \"global_bacth\"\n  do        did you "
-            "mean \"global_batch\"?"));
+            "f.yaml:2:1: unknown field \"global_bacth\"\n"));
+  CHECK(Has(FaultsOf("name: x\nglobal_bacth: 4\n"),
+            "did you mean \"global_batch\"?"));
   CHECK(Has(FaultsOf("zzzzzzzz: 4\n"), "one of name, seed, global_batch"));
   CHECK(Has(FaultsOf("a: &a {name: x}\n<<: *a\n"), "unknown field \"<<\""));
 }

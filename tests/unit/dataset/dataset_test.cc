@@ -83,9 +83,9 @@ TEST_CASE("dataset: what is missing or damaged is named", "[dataset]") {
     CHECK(status.code() == code);
     CHECK(std::string(status.message()).find(part) != std::string::npos);
   };
-  fails(absl::StatusCode::kNotFound, "does not exist");
+  fails(absl::StatusCode::kNotFound, "cannot be opened");
   std::filesystem::create_directory(at);
-  fails(absl::StatusCode::kNotFound, "no manifest.json");
+  fails(absl::StatusCode::kNotFound, "without manifest.json");
   test::WriteDataset(at, {"doom", "wolf"});
   SECTION("a flipped byte of the manifest") {
     std::string text = test::ReadAll(at + "/manifest.json");

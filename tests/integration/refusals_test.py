@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+"""Every refusal says where, what, found, expected, do, with the right exit code.
+
+    refusals_test.py BIN_DIR
+
+DESIGN §9: 1 the answer is "no" (bad data), 2 usage or configuration, 3 environment.
+"""
+import pathlib
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CAPTURE = ROOT / "tests/data/captures/freedoom2-map01"
+BIN = pathlib.Path(".")
+
+FEED = """name: f
+seed: 7
+global_batch: 4
+sources:
+  - name: all
+    dataset: ds
+    view: {frames: 8}
+outputs:
+  - {name: video, video: {width: 64, height: 48}}
+"""
+
+
+class Refusals(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="penstock-refusals."))
+        subprocess.run([BIN / "penstock", "import", CAPTURE, "--out",
+                        cls.dir / "ds"], check=True, capture_output=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.dir)
+
+    def refused(self, code, *arguments, program="penstock", names=(), before=None):
+        """Runs a program that must refuse; its message."""
+        r = subprocess.run([str(BIN / program), *map(str, arguments)], cwd=self.dir,
+                           capture_output=True, text=True, timeout=60,
+                           preexec_fn=before)
+        with self.subTest(arguments=[str(a) for a in arguments]):
+            self.assertEqual(r.returncode, code, r.stderr)
+            for part in ("  found     ", "  expected  ", "  do        "):
+                self.assertIn(part, r.stderr)
+                text = r.stderr.split(part)[1].split("\n")[0].strip()
+                self.assertTrue(text, r.stderr)
+            for name in names:
+                self.assertIn(name, r.stderr)
+        return r.stderr
+
+    def feed(self, *changes, name="feed.yaml"):
+        text = FEED
+        for old, new in changes:
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        (self.dir / name).write_text(text)
+        return name
+
+    def plan(self, *changes, code=2, names=(), more=()):
+        self.refused(code, "plan", "--feed", self.feed(*changes), "--step", "0",
+                     *more, names=names)
+
+    def test_feed_fields(self):
+        self.plan(("seed: 7", "sed: 7"), names=["feed.yaml:2", "seed"])
+        self.plan(("seed: 7", "seed: 7\nseed: 8"), names=["feed.yaml:3", "feed.yaml:2"])
+        self.plan(("seed: 7", "seed: x"), names=["feed.yaml:2"])
+        self.plan(("global_batch: 4", "global_batch: 0"))
+        self.plan(("global_batch: 4", "global_batch: -4"))
+        for weight in ("0", "-1", "1e3", "x"):
+            self.plan(("dataset: ds", "dataset: ds\n    weight: %s" % weight))
+        self.plan(("name: all", "name: ''"))
+        self.plan(("frames: 8", "frames: 100000"))
+        self.plan(("frames: 8", "frames: 60000"), names=["60000"])
+        self.plan(("frames: 8", "frames: 8, fps: 13"))
+        self.plan(("frames: 8", "frames: 8, align: gob"), names=["gop"])
+        self.plan(("width: 64", "width: 0"))
+        self.plan(("frames: 8", "frames: 8, track: audio9"))
+        self.plan(("dataset: ds", "dataset: ds\n    filter: titel = 'x'"))
+        self.plan(("dataset: ds", "dataset: ds\n    filter: \"title = 'none'\""))
+        self.plan(("dataset: ds", "dataset: ds\n    filter: random() > 0"))
+        self.plan(("outputs:", "outputs: []\nnone:"))
+
+    def test_datasets(self):
+        self.plan(("dataset: ds", "dataset: nods"), names=["nods"])
+        self.plan(("dataset: ds", "dataset: feed.yaml"), names=["a file"])
+        self.plan(("dataset: ds", "dataset: ."), names=["manifest.json"])
+        self.plan(("dataset: ds", "dataset: ds\n    dataset_id: " + "0" * 64),
+                  names=["0000", "dataset_id"])
+        self.refused(2, "inspect", "nods")
+        self.refused(2, "verify", "nods")
+        self.refused(2, "inspect", "ds:9")
+        self.refused(2, "inspect", "ds:0:100000+64")
+        self.refused(2, "inspect", "ds:0:abc")
+
+    def test_coordinates_and_options(self):
+        self.plan(more=["--world", "2", "--rank", "2"])
+        self.plan(more=["--world", "3"], names=["3 or 6"])
+        feed = self.feed()
+        self.refused(2, "plan", "--feed", feed, "--step", "-1")
+        self.refused(2, "plan", "--feed", "nofeed.yaml", "--step", "0")
+        self.refused(2, "plan", "--feed", "ds", "--step", "0")
+        self.refused(2, "feed", "--local", "--feed", feed, "--world", "2",
+                     "--rank", "2")
+        self.refused(2, "feed", "--local", "--feed", feed, "--world", "3")
+        self.refused(2, "feed", "--local", "--feed", feed, "--resume", "latest")
+        self.refused(2, "feed", "--local", "--feed", feed, "--arena-bytes", "1000",
+                     "--steps", "1")
+
+    def test_outputs(self):
+        keys = ("outputs:", "outputs:\n  - {name: keys, keys: {keys: [KeyX]}}")
+        feed = self.feed(keys)
+        self.refused(2, "feed", "--local", "--feed", feed, "--steps", "1",
+                     names=["KeyX"])
+
+    def test_damage(self):
+        for how in ("gone", "cut"):
+            copy = self.dir / how
+            shutil.copytree(self.dir / "ds", copy)
+            shard = next((copy / "shards").iterdir())
+            if how == "gone":
+                shard.unlink()
+            else:
+                shard.write_bytes(shard.read_bytes()[:-100])
+            feed = self.feed(("dataset: ds", "dataset: " + how), name=how + ".yaml")
+            self.refused(1, "feed", "--local", "--feed", feed, "--steps", "1",
+                         names=["00000.pshard"])
+
+    def test_memory_that_is_not_given(self):
+        def small():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        self.refused(3, "feed", "--local", "--feed", self.feed(), "--steps", "1",
+                     before=small)
+
+    def test_daemon_configuration(self):
+        def config(text, code=2, names=()):
+            (self.dir / "d.yaml").write_text(
+                "socket_dir: %s/r\nstate_dir: %s/s\n" % (self.dir, self.dir) + text)
+            self.refused(code, "--config", "d.yaml", program="penstockd", names=names)
+        config("input_bytes: 1", names=["d.yaml:3"])
+        config("workers: 100000", names=["d.yaml:3"])
+        config("prefetch_steps: 5000", names=["d.yaml:3"])
+        config("io: fast", names=["d.yaml:3"])
+        config("prefetch: 4", names=["d.yaml:3", "prefetch_steps"])
+        config("listen: 0.0.0.0:1")
+        self.refused(2, "--config", "none.yaml", program="penstockd")
+
+    def test_imports(self):
+        empty = self.dir / "empty"
+        empty.mkdir()
+        out = self.dir / "out"
+        self.refused(2, "import", empty, "--out", out)
+        self.refused(2, "import", self.dir / "none", "--out", out)
+        text = self.dir / "text.mp4"
+        text.write_text("no video\n")
+        self.refused(2, "import", text, "--out", out)
+        self.assertFalse(out.exists())
+
+
+if __name__ == "__main__":
+    BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+    unittest.main(verbosity=2)
