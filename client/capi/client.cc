@@ -64,7 +64,7 @@ bool View(const ps_step& step, std::uint32_t index, std::uint64_t part,
           std::uint64_t parts, ps_tensor* out) {
   if (index >= step.attached->tensors.size() || part >= parts) return false;
   const auto& t = step.attached->tensors[index];
-  const std::uint64_t rows = t.shape[0] / parts;
+  const std::uint64_t rows = step.info.units / parts;
   *out = {};
   out->name = t.name.c_str();
   out->dtype = t.dtype;
@@ -178,7 +178,7 @@ ps_code ps_step_tensor(const ps_step* step, uint32_t index, ps_tensor* tensor) {
 ps_code ps_step_microbatch(const ps_step* step, uint32_t microbatch,
                            uint32_t index, ps_tensor* tensor) {
   if (step == nullptr || tensor == nullptr) return PS_INVALID;
-  return View(*step, index, microbatch, step->attached->microbatches, tensor)
+  return View(*step, index, microbatch, step->info.microbatches, tensor)
              ? PS_OK
              : PS_INVALID;
 }

@@ -30,6 +30,12 @@ struct Attached {
   std::uint64_t generation = 0, start_step = 0, total_steps = 0;
   std::uint64_t batch_bytes = 0, microbatches = 1, global_batch = 0;
   std::vector<TensorSpec> tensors;
+
+  // Rows of a microbatch at a step of so many units.
+  std::uint64_t RowsOf(std::uint64_t units) const {
+    return microbatches <= 1 || tensors.empty() ? units
+                                                : tensors[0].shape[0] / microbatches;
+  }
 };
 
 // One attachment to a daemon: session, handshake socket, arena. When the daemon

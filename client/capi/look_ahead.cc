@@ -468,6 +468,14 @@ Result LookAhead::MakeStep(const Connection& connection,
     return Fail(PS_FAILED, "step " + std::to_string(v.step) +
                                ": the batch has another size than was agreed");
   }
+  const std::uint64_t most = attached->tensors.empty()
+                                 ? 0
+                                 : attached->tensors[0].shape[0];
+  const std::uint64_t rows = attached->RowsOf(v.units);
+  if (v.units > most || v.units < v.samples || rows == 0 || v.units % rows != 0) {
+    return Fail(PS_FAILED, "step " + std::to_string(v.step) +
+                               ": the batch has another shape than was agreed");
+  }
   auto step = std::make_unique<ps_step>();
   step->attached = attached;
   step->returns = returns_;
@@ -509,6 +517,9 @@ Result LookAhead::MakeStep(const Connection& connection,
                 v.bytes,
                 v.samples,
                 v.global_samples,
+                v.units,
+                v.units / rows,
+                v.loss_scale,
                 0,
                 v.plan_ns,
                 v.fetch_ns,

@@ -237,6 +237,11 @@ PYBIND11_MODULE(_native, m) {
       .def_property_readonly("samples", [](const Step& s) { return s.info().samples; })
       .def_property_readonly("global_samples",
                              [](const Step& s) { return s.info().global_samples; })
+      .def_property_readonly("units", [](const Step& s) { return s.info().units; })
+      .def_property_readonly("microbatches",
+                             [](const Step& s) { return s.info().microbatches; })
+      .def_property_readonly("loss_scale",
+                             [](const Step& s) { return s.info().loss_scale; })
       .def_property_readonly("wait_ns", [](const Step& s) { return s.info().wait_ns; })
       .def_property_readonly("batch_digest",
                              [](const Step& s) { return s.info().batch_digest; })

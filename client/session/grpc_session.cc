@@ -269,6 +269,8 @@ void View(const psg_batch* b, psg_batch_view* v) {
         m.bytes(),
         m.samples(),
         m.global_samples(),
+        m.units(),
+        m.loss_scale(),
         {m.slot().arena(), m.slot().offset(), m.slot().generation()},
         b->ids.data(),
         b->digests.data(),

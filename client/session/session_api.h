@@ -57,7 +57,8 @@ typedef struct psg_attach_out {
 
 // Lives until free_batch.
 typedef struct psg_batch_view {
-  uint64_t step, bytes, samples, global_samples;
+  uint64_t step, bytes, samples, global_samples, units;
+  double loss_scale;
   psg_slot slot;
   const char *const *sample_ids, *const *item_digests;
   uint32_t sample_count;

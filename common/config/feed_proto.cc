@@ -26,9 +26,18 @@ class Converter {
     if (f.order() == v1::ORDER_SEQUENTIAL) {
       out.order = plan::OrderMode::kSequential;
     }
+    if (f.cut() == v1::CUT_MEGATRON) out.cut = plan::CutMode::kMegatron;
+    if (f.mode() == v1::MODE_EVALUATION) out.mode = plan::Mode::kEvaluation;
+    if (f.uneven() == v1::UNEVEN_MASK) out.uneven = plan::Uneven::kMask;
+    out.exhaustion = ConvertExhaustion(f);
+    for (const v1::Skip& s : f.skip()) out.skip.push_back({s.from(), s.to()});
     for (int i = 0; i < f.sources_size(); ++i) {
       out.sources.push_back(
           ConvertSource(f.sources(i), absl::StrCat("sources[", i, "]")));
+    }
+    for (int i = 0; i < f.stages_size(); ++i) {
+      out.stages.push_back(
+          ConvertStage(f.stages(i), out, absl::StrCat("stages[", i, "]")));
     }
     for (int i = 0; i < f.outputs_size(); ++i) {
       out.outputs.push_back(
@@ -62,6 +71,71 @@ class Converter {
                          .filter = s.filter()};
     Parse(plan::ParseDecimal, s.weight(), field + ".weight", out.weight);
     out.view = ConvertView(s.view(), field + ".view");
+    out.strata = ConvertStrata(s.strata(), field + ".strata");
+    out.epochs = s.epochs();
+    return out;
+  }
+
+  static plan::Exhaustion ConvertExhaustion(const v1::Feed& f) {
+    bool limited = f.epochs() != 0;
+    for (const v1::Source& s : f.sources()) limited = limited || s.epochs() != 0;
+    switch (f.exhaustion()) {
+      case v1::EXHAUSTION_STOP: return plan::Exhaustion::kStop;
+      case v1::EXHAUSTION_RENORMALISE: return plan::Exhaustion::kRenormalise;
+      case v1::EXHAUSTION_REPEAT: return plan::Exhaustion::kRepeat;
+      default:
+        return limited ? plan::Exhaustion::kStop : plan::Exhaustion::kRepeat;
+    }
+  }
+
+  plan::StrataSpec ConvertStrata(const v1::Strata& s, const std::string& field) {
+    plan::StrataSpec out{.by = {s.by().begin(), s.by().end()}};
+    switch (s.mode()) {
+      case v1::STRATA_MODE_UNIFORM:
+        out.mode = plan::StrataMode::kUniform;
+        break;
+      case v1::STRATA_MODE_TEMPERATURE:
+        out.mode = plan::StrataMode::kTemperature;
+        break;
+      case v1::STRATA_MODE_EXPLICIT:
+        out.mode = plan::StrataMode::kExplicit;
+        break;
+      default:
+        break;
+    }
+    Parse(plan::ParseDecimal, s.temperature(), field + ".temperature",
+          out.temperature);
+    for (int i = 0; i < s.weights_size(); ++i) {
+      plan::Decimal weight = plan::kOne;
+      Parse(plan::ParseDecimal, s.weights(i).weight(),
+            absl::StrCat(field, ".weights[", i, "].weight"), weight);
+      out.weights.emplace_back(s.weights(i).label(), weight);
+    }
+    return out;
+  }
+
+  plan::StageSpec ConvertStage(const v1::Stage& s, const plan::FeedSpec& feed,
+                               const std::string& field) {
+    plan::StageSpec out{.step = s.step(), .global_batch = s.global_batch()};
+    for (int i = 0; i < s.sources_size(); ++i) {
+      const v1::StageSource& from = s.sources(i);
+      const std::string at = absl::StrCat(field, ".sources[", i, "]");
+      plan::StageSource& to = out.sources.emplace_back();
+      to.name = from.name();
+      if (!from.weight().empty()) {
+        to.weight.emplace();
+        Parse(plan::ParseDecimal, from.weight(), at + ".weight", *to.weight);
+      }
+      if (!from.has_view()) continue;
+      to.view = ConvertView(from.view(), at + ".view");
+      for (const plan::SourceSpec& source : feed.sources) {  // what it leaves out
+        if (source.name != from.name()) continue;
+        if (from.view().track().empty()) to.view->track = source.view.track;
+        if (from.view().pairing() == v1::PAIRING_UNSPECIFIED) {
+          to.view->pairing = source.view.pairing;
+        }
+      }
+    }
     return out;
   }
 

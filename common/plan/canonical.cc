@@ -20,6 +20,22 @@ const char* NameOf(Pairing p) {
 const char* NameOf(OrderMode o) {
   return o == OrderMode::kShuffle ? "shuffle" : "sequential";
 }
+const char* NameOf(Mode m) {
+  return m == Mode::kEvaluation ? "evaluation" : "training";
+}
+const char* NameOf(Exhaustion e) {
+  return e == Exhaustion::kRepeat ? "repeat"
+         : e == Exhaustion::kStop ? "stop"
+                                  : "renormalise";
+}
+const char* NameOf(StrataMode m) {
+  switch (m) {
+    case StrataMode::kUniform: return "uniform";
+    case StrataMode::kTemperature: return "temperature";
+    case StrataMode::kExplicit: return "explicit";
+    default: return "proportional";
+  }
+}
 const char* NameOf(layout::PixelLayout l) {
   return l == layout::PixelLayout::kTchw ? "tchw" : "thwc";
 }
@@ -45,6 +61,40 @@ std::string ViewText(const ViewSpec& v) {
       .Json("fps", fps ? JsonString(FormatFraction(v.fps)) : kNull)
       .Json("hop", Hop(v))
       .Text("align", NameOf(v.align))
+      .Render();
+}
+
+// Null without strata.
+std::string StrataText(const StrataSpec& s) {
+  if (s.by.empty()) return kNull;
+  JsonObject weights;
+  for (const auto& [label, weight] : s.weights) {
+    weights.Text(label.c_str(), FormatDecimal(weight));
+  }
+  return JsonObject()
+      .Json("by", JsonStrings(s.by))
+      .Text("mode", NameOf(s.mode))
+      .Json("temperature", s.mode == StrataMode::kTemperature
+                               ? JsonString(FormatDecimal(s.temperature))
+                               : kNull)
+      .Json("weights", weights.Render())
+      .Render();
+}
+
+std::string StageText(const StageSpec& stage) {
+  std::vector<std::string> sources;
+  for (const StageSource& s : stage.sources) {
+    sources.push_back(
+        JsonObject()
+            .Text("name", s.name)
+            .Json("weight", s.weight ? JsonString(FormatDecimal(*s.weight)) : kNull)
+            .Json("view", s.view ? ViewText(*s.view) : kNull)
+            .Render());
+  }
+  return JsonObject()
+      .Number("step", stage.step)
+      .Number("global_batch", stage.global_batch)
+      .Json("sources", JsonList(sources))
       .Render();
 }
 
@@ -90,11 +140,24 @@ std::vector<std::uint32_t> QuotasOf(const FeedSpec& feed) {
 
 std::string CanonicalOrder(const FeedSpec& feed) {
   const auto quotas = QuotasOf(feed);
-  std::vector<std::string> sources;
+  // What is left of the weights when some change or leave.
+  const bool exact =
+      !feed.stages.empty() || feed.exhaustion == Exhaustion::kRenormalise;
+  std::vector<std::string> sources, stages, skips;
+  for (const StageSpec& s : feed.stages) stages.push_back(StageText(s));
+  for (const SkipSpec& s : feed.skip) {
+    skips.push_back(
+        JsonObject().Number("from", s.from).Number("to", s.to).Render());
+  }
   for (std::size_t i = 0; i < feed.sources.size(); ++i) {
     sources.push_back(JsonObject()
                           .Text("name", feed.sources[i].name)
                           .Number("quota", quotas[i])
+                          .Json("weight", exact ? JsonString(FormatDecimal(
+                                                      feed.sources[i].weight))
+                                                : kNull)
+                          .Number("limit", LimitOf(feed, feed.sources[i]))
+                          .Json("strata", StrataText(feed.sources[i].strata))
                           .Json("view", ViewText(feed.sources[i].view))
                           .Render());
   }
@@ -102,7 +165,10 @@ std::string CanonicalOrder(const FeedSpec& feed) {
       .Number("plan_version", kPlanVersion)
       .Number("seed", feed.seed.value)
       .Number("global_batch", feed.global_batch)
-      .Number("epochs", feed.epochs)
+      .Text("mode", NameOf(feed.mode))
+      .Text("exhaustion", NameOf(feed.exhaustion))
+      .Json("stages", JsonList(stages))
+      .Json("skip", JsonList(skips))
       .Text("order", NameOf(feed.order))
       .Json("sources", JsonList(sources))
       .Render();
@@ -137,7 +203,8 @@ std::string CanonicalFeed(const FeedSpec& feed) {
   }
   return JsonObject()
       .Text("name", feed.name)
-      .Text("cut", "strided")
+      .Text("cut", feed.cut == CutMode::kStrided ? "strided" : "megatron")
+      .Text("uneven", feed.uneven == Uneven::kMask ? "mask" : "error")
       .Number("microbatch", feed.microbatch)
       .Json("order", CanonicalOrder(feed))
       .Json("content", CanonicalContent(feed))

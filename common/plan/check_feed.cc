@@ -80,6 +80,58 @@ void CheckView(const std::string& field, const ViewSpec& v, Faults& faults) {
   }
 }
 
+void CheckViewOf(const FeedSpec& feed, const std::string& field,
+                 const ViewSpec& v, Faults& faults) {
+  CheckView(field, v, faults);
+  const std::uint64_t first = feed.sources[0].view.frames;
+  if (v.frames == first) return;
+  faults.Add(field + ".frames",
+             {.what = "samples of one batch need one length",
+              .found = absl::StrCat(v.frames, " frames"),
+              .expected = absl::StrCat(first, " frames, as in sources[0]")});
+}
+
+bool GoodColumn(const std::string& name) {
+  static const std::set<std::string> kColumns = {"title", "session", "player",
+                                                 "resolution", "fps"};
+  constexpr std::string_view kCondition = "condition.";
+  return kColumns.contains(name) ||
+         (name.starts_with(kCondition) && name.size() > kCondition.size());
+}
+
+void CheckStrata(const std::string& field, const StrataSpec& s, Faults& faults) {
+  if (s.by.size() > kStrataColumnsMax) {
+    faults.Add(field + ".by", {.what = "too many columns",
+                               .found = absl::StrCat(s.by.size()),
+                               .expected = absl::StrCat("at most ", kStrataColumnsMax)});
+  }
+  for (std::size_t i = 0; i < s.by.size(); ++i) {
+    if (GoodColumn(s.by[i])) continue;
+    faults.Add(absl::StrCat(field, ".by[", i, "]"),
+               {.what = "no such column",
+                .found = "\"" + s.by[i].substr(0, 80) + "\"",
+                .expected = "title, session, player, resolution, fps or "
+                            "condition.KEY"});
+  }
+  if (s.by.empty() && (s.mode != StrataMode::kProportional || !s.weights.empty())) {
+    faults.Add(field + ".by", {.what = "strata need columns",
+                               .found = "none",
+                               .expected = "at least one, as [title]"});
+  }
+  if ((s.mode == StrataMode::kExplicit) == s.weights.empty() && !s.by.empty()) {
+    faults.Add(field + ".weights",
+               {.what = "weights belong to mode explicit, and it needs them",
+                .found = absl::StrCat(s.weights.size(), " weights"),
+                .expected = s.weights.empty() ? "a weight for every group"
+                                              : "none in this mode"});
+  }
+  if (s.temperature.nanos == 0) {
+    faults.Add(field + ".temperature", {.what = "out of range",
+                                        .found = "0",
+                                        .expected = "above 0; 1 is proportional"});
+  }
+}
+
 bool GoodIdPrefix(const std::string& id) {
   auto hex = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
@@ -103,14 +155,9 @@ void CheckSource(const FeedSpec& feed, std::size_t i, Faults& faults) {
                 .found = s.dataset_id.substr(0, 80),
                 .expected = "12 to 64 lower-case hex digits"});
   }
-  CheckView(field + ".view", s.view, faults);
-  const std::uint64_t first = feed.sources[0].view.frames;
-  if (s.view.frames != first) {
-    faults.Add(field + ".view.frames",
-               {.what = "samples of one batch need one length",
-                .found = absl::StrCat(s.view.frames, " frames"),
-                .expected = absl::StrCat(first, " frames, as in sources[0]")});
-  }
+  CheckViewOf(feed, field + ".view", s.view, faults);
+  CheckStrata(field + ".strata", s.strata, faults);
+  faults.Range(field + ".epochs", s.epochs, 0, kEpochsMax);
 }
 
 void CheckSources(const FeedSpec& feed, Faults& faults) {
@@ -134,6 +181,143 @@ void CheckSources(const FeedSpec& feed, Faults& faults) {
             ? "sources"
             : At("sources", static_cast<std::size_t>(f.source)) + ".weight",
         f.problem);
+  }
+}
+
+void CheckStageSource(const FeedSpec& feed, const std::string& field,
+                      const StageSource& s, Faults& faults) {
+  const bool known =
+      std::any_of(feed.sources.begin(), feed.sources.end(),
+                  [&](const SourceSpec& f) { return f.name == s.name; });
+  if (!known) {
+    faults.Add(field + ".name",
+               {.what = "no such source",
+                .found = "\"" + s.name.substr(0, 80) + "\"",
+                .expected = "the name of one of the feed's sources",
+                .action = "list it under sources too; weight 0 keeps it out until "
+                          "a stage gives it one"});
+  }
+  if (!s.view) return;
+  CheckViewOf(feed, field + ".view", *s.view, faults);
+  for (const SourceSpec& f : feed.sources) {
+    if (f.name != s.name || (f.view.track == s.view->track &&
+                             f.view.pairing == s.view->pairing)) {
+      continue;
+    }
+    faults.Add(field + ".view",
+               {.what = "a stage keeps the track and the pairing of its source",
+                .found = "another track or pairing",
+                .expected = "those of the source",
+                .action = "leave them out, or make it a source of its own"});
+  }
+}
+
+// The weights that hold from each stage on.
+void CheckStageWeights(const FeedSpec& feed, Faults& faults) {
+  std::vector<Decimal> weights;
+  for (const SourceSpec& s : feed.sources) weights.push_back(s.weight);
+  for (std::size_t i = 0; i < feed.stages.size(); ++i) {
+    for (const StageSource& c : feed.stages[i].sources) {
+      for (std::size_t s = 0; s < feed.sources.size(); ++s) {
+        if (c.weight && feed.sources[s].name == c.name) weights[s] = *c.weight;
+      }
+    }
+    if (auto rounding = RoundWeights(weights); !rounding.ok()) {
+      faults.Add(At("stages", i) + ".sources", rounding.fault.problem);
+    }
+  }
+}
+
+void CheckStages(const FeedSpec& feed, Faults& faults) {
+  if (feed.stages.size() > kStagesMax) {
+    faults.Add("stages", {.what = "too many stages",
+                          .found = absl::StrCat(feed.stages.size()),
+                          .expected = absl::StrCat("at most ", kStagesMax)});
+    return;
+  }
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < feed.stages.size(); ++i) {
+    const StageSpec& stage = feed.stages[i];
+    const std::string field = At("stages", i);
+    if (stage.step <= before || stage.step >= kStepMax) {
+      faults.Add(field + ".step",
+                 {.what = "stages are in the order of their steps",
+                  .found = absl::StrCat(stage.step),
+                  .expected = absl::StrCat(before + 1, " to ", kStepMax - 1)});
+    }
+    before = std::max(before, stage.step);
+    faults.Range(field + ".global_batch", stage.global_batch, 0, kGlobalBatchMax);
+    for (std::size_t s = 0; s < stage.sources.size(); ++s) {
+      CheckStageSource(feed, absl::StrCat(field, ".sources[", s, "]"),
+                       stage.sources[s], faults);
+    }
+  }
+  CheckStageWeights(feed, faults);
+}
+
+void CheckSkips(const FeedSpec& feed, Faults& faults) {
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < feed.skip.size() && i < kSkipsMax; ++i) {
+    const SkipSpec& s = feed.skip[i];
+    if (s.from < before || s.to <= s.from || s.to >= kStepMax) {
+      faults.Add(At("skip", i),
+                 {.what = "skipped ranges are in order and not empty",
+                  .found = absl::StrCat(s.from, " to ", s.to),
+                  .expected = absl::StrCat("from at ", before,
+                                           " or later, to above from")});
+    }
+    before = std::max(before, s.to);
+  }
+  if (feed.skip.size() > kSkipsMax) {
+    faults.Add("skip", {.what = "too many ranges",
+                        .found = absl::StrCat(feed.skip.size()),
+                        .expected = absl::StrCat("at most ", kSkipsMax)});
+  }
+}
+
+// Fields that contradict each other.
+void CheckModes(const FeedSpec& feed, Faults& faults) {
+  const bool limited =
+      feed.epochs != 0 ||
+      std::any_of(feed.sources.begin(), feed.sources.end(),
+                  [](const SourceSpec& s) { return s.epochs != 0; });
+  if (feed.mode == Mode::kEvaluation) {
+    const bool plain =
+        !limited && feed.stages.empty() && feed.skip.empty() &&
+        std::all_of(feed.sources.begin(), feed.sources.end(), [](const auto& s) {
+          return s.strata.by.empty() && (s.weight == kOne || s.weight.nanos == 0);
+        });
+    if (!plain) {
+      faults.Add("mode", {.what = "evaluation takes every sample exactly once",
+                          .found = "epochs, stages, skip, strata or weights",
+                          .expected = "none of them; weight 0 leaves a source out"});
+    }
+    return;
+  }
+  if (limited == (feed.exhaustion == Exhaustion::kRepeat)) {
+    faults.Add("exhaustion",
+               {.what = limited ? "repeat never ends, but there is a limit"
+                                : "nothing is ever exhausted without a limit",
+                .found = limited ? "epochs" : "no epochs",
+                .expected = limited ? "stop or renormalise, or no epochs"
+                                    : "epochs of the feed or of a source"});
+  }
+}
+
+void CheckMicrobatch(const FeedSpec& feed, Faults& faults) {
+  if (feed.microbatch == 0 || feed.uneven == Uneven::kMask ||
+      feed.mode == Mode::kEvaluation) {
+    return;
+  }
+  std::vector<std::uint64_t> batches = {feed.global_batch};
+  for (const StageSpec& s : feed.stages) {
+    if (s.global_batch != 0) batches.push_back(s.global_batch);
+  }
+  for (const std::uint64_t batch : batches) {
+    if (batch % feed.microbatch == 0) continue;
+    faults.Add("microbatch", {.what = "does not divide the global batch",
+                              .found = absl::StrCat(feed.microbatch),
+                              .expected = absl::StrCat("a divisor of ", batch)});
   }
 }
 
@@ -193,13 +377,12 @@ std::vector<Fault> CheckFeed(const FeedSpec& feed) {
   CheckName("name", feed.name, faults);
   faults.Range("global_batch", feed.global_batch, 1, kGlobalBatchMax);
   faults.Range("epochs", feed.epochs, 0, kEpochsMax);
-  if (feed.microbatch != 0 && feed.global_batch % feed.microbatch != 0) {
-    faults.Add("microbatch",
-               {.what = "does not divide the global batch",
-                .found = absl::StrCat(feed.microbatch),
-                .expected = absl::StrCat("a divisor of ", feed.global_batch)});
-  }
+  faults.Range("microbatch", feed.microbatch, 0, kGlobalBatchMax);
+  CheckMicrobatch(feed, faults);
   CheckSources(feed, faults);
+  if (!feed.sources.empty()) CheckStages(feed, faults);
+  CheckSkips(feed, faults);
+  CheckModes(feed, faults);
   CheckOutputs(feed, faults);
   return faults.Take();
 }

@@ -33,21 +33,8 @@ std::string NearWorlds(std::uint64_t batch, std::uint64_t micro,
   return text.empty() ? "none" : text;
 }
 
-}  // namespace
-
-absl::Status CheckCut(std::uint64_t global_batch, std::uint64_t microbatch,
-                      std::uint32_t world) {
-  if (world > 0 && Works(global_batch, microbatch, world)) {
-    return absl::OkStatus();
-  }
-  if (world == 0) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     {.where = "cut",
-                      .what = "no data ranks",
-                      .found = "a world of 0",
-                      .expected = "1 or more",
-                      .action = "correct the world"});
-  }
+absl::Status Refused(std::uint64_t global_batch, std::uint64_t microbatch,
+                     std::uint32_t world) {
   const std::string micro =
       microbatch == 0 ? ""
                       : absl::StrCat(" in whole microbatches of ", microbatch);
@@ -61,39 +48,62 @@ absl::Status CheckCut(std::uint64_t global_batch, std::uint64_t microbatch,
            "global batch ", NearBatches(global_batch, microbatch, world),
            " for this world; world ",
            NearWorlds(global_batch, microbatch, world), " for this batch"),
-       .action = "change one of them; a change of the global batch changes the "
-                 "data of every step"});
+       .action = "change one of them, or mask the rest (uneven: mask); a change of "
+                 "the global batch changes the data of every step"});
 }
 
-absl::StatusOr<std::vector<std::uint64_t>> ItemsOfRank(
-    std::uint64_t global_batch, std::uint64_t microbatch, std::uint32_t world,
-    Rank rank) {
-  PENSTOCK_RETURN_IF_ERROR(CheckCut(global_batch, microbatch, world));
-  if (rank.value >= world) {
-    return MakeError(absl::StatusCode::kOutOfRange,
+// The rank that unit `at` of a batch goes to.
+std::uint64_t RankOf(const CutRule& rule, std::uint64_t units,
+                     std::uint32_t world, std::uint64_t at) {
+  if (rule.mode == CutMode::kStrided) return at % world;
+  const std::uint64_t micro = rule.microbatch != 0 ? rule.microbatch : units;
+  return at / micro % world;
+}
+
+}  // namespace
+
+CutRule CutRuleOf(const FeedSpec& feed) {
+  return {feed.cut, feed.microbatch,
+          feed.mode == Mode::kEvaluation ? Uneven::kMask : feed.uneven};
+}
+
+absl::StatusOr<std::uint64_t> UnitsOfRank(const CutRule& rule,
+                                          std::uint64_t global_batch,
+                                          std::uint32_t world) {
+  if (world == 0) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
                      {.where = "cut",
-                      .what = "no such data rank",
-                      .found = absl::StrCat("rank ", rank.value, " of ", world),
-                      .expected = absl::StrCat("0 to ", world - 1),
-                      .action = "correct the rank or the world"});
+                      .what = "no data ranks",
+                      .found = "a world of 0",
+                      .expected = "1 or more",
+                      .action = "correct the world"});
   }
-  std::vector<std::uint64_t> items;
-  items.reserve(global_batch / world);
-  for (std::uint64_t i = rank.value; i < global_batch; i += world) {
-    items.push_back(i);
+  if (rule.uneven == Uneven::kError) {
+    if (Works(global_batch, rule.microbatch, world)) return global_batch / world;
+    return Refused(global_batch, rule.microbatch, world);
   }
-  return items;
+  const std::uint64_t micro = std::max<std::uint64_t>(rule.microbatch, 1);
+  const std::uint64_t share = (global_batch + world - 1) / world;
+  return (share + micro - 1) / micro * micro;
 }
 
-absl::StatusOr<std::vector<std::vector<std::uint64_t>>> AssignToRanks(
-    std::uint64_t global_batch, std::uint64_t microbatch, std::uint32_t world) {
-  PENSTOCK_RETURN_IF_ERROR(CheckCut(global_batch, microbatch, world));
-  std::vector<std::vector<std::uint64_t>> ranks(world);
-  for (std::uint32_t r = 0; r < world; ++r) {
-    PENSTOCK_ASSIGN_OR_RETURN(
-        ranks[r], ItemsOfRank(global_batch, microbatch, world, Rank{r}));
+absl::StatusOr<BatchCut> CutBatch(const CutRule& rule,
+                                  std::uint64_t global_batch,
+                                  std::uint64_t samples, std::uint32_t world) {
+  BatchCut out;
+  PENSTOCK_ASSIGN_OR_RETURN(out.units, UnitsOfRank(rule, global_batch, world));
+  out.samples.resize(world);
+  // A rank's places come in order, so its samples are a prefix of its units.
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    out.samples[RankOf(rule, out.units, world, i)].push_back(i);
   }
-  return ranks;
+  return out;
+}
+
+double LossScale(std::uint64_t local, std::uint64_t global, std::uint32_t world) {
+  if (global == 0) return 0;
+  return static_cast<double>(local) * world / static_cast<double>(global);
 }
 
 }  // namespace penstock::plan
+

@@ -5,30 +5,45 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/types/ids.h"
+#include "common/plan/feed_spec.h"
 
-// The cut of a global batch over data-parallel ranks. Strided: item i of the
-// batch goes to rank i mod world, the order kept.
+// The cut of a global batch over data-parallel ranks.
 namespace penstock::plan {
 
-// Whether `world` ranks can share a global batch in whole microbatches (0: one
-// microbatch, the whole share).
-//
-// kInvalidArgument: no; names the nearest batch sizes and worlds that work
-absl::Status CheckCut(std::uint64_t global_batch, std::uint64_t microbatch,
-                      std::uint32_t world);
+struct CutRule {
+  CutMode mode = CutMode::kStrided;
+  std::uint64_t microbatch = 0;  // 0: one microbatch, the whole share
+  Uneven uneven = Uneven::kError;
+};
 
-// Indices in the global batch of one rank's items, in its order.
-//
-// kInvalidArgument: as CheckCut
-// kOutOfRange:      rank >= world
-absl::StatusOr<std::vector<std::uint64_t>> ItemsOfRank(
-    std::uint64_t global_batch, std::uint64_t microbatch, std::uint32_t world,
-    Rank rank);
+// The rule of a feed; evaluation always masks.
+CutRule CutRuleOf(const FeedSpec& feed);
 
-// The same for every rank.
-absl::StatusOr<std::vector<std::vector<std::uint64_t>>> AssignToRanks(
-    std::uint64_t global_batch, std::uint64_t microbatch, std::uint32_t world);
+// Units that every one of `world` ranks runs, masked ones included: whole
+// microbatches.
+//
+// kInvalidArgument: the ranks cannot share the batch and nothing may be masked;
+//                   names the nearest batch sizes and worlds that work
+absl::StatusOr<std::uint64_t> UnitsOfRank(const CutRule& rule,
+                                          std::uint64_t global_batch,
+                                          std::uint32_t world);
+
+// What each rank gets of one step.
+struct BatchCut {
+  std::uint64_t units = 0;  // of every rank; those after its samples are masked
+  // By rank, in its order: indices of the samples in the batch.
+  std::vector<std::vector<std::uint64_t>> samples;
+};
+
+// Cuts a batch of `global_batch` units whose first `samples` are samples.
+// kInvalidArgument: as UnitsOfRank
+absl::StatusOr<BatchCut> CutBatch(const CutRule& rule,
+                                  std::uint64_t global_batch,
+                                  std::uint64_t samples, std::uint32_t world);
+
+// What a rank multiplies the mean loss of its own samples with, so that the mean
+// over ranks is the mean over all samples: world · local / global.
+double LossScale(std::uint64_t local, std::uint64_t global, std::uint32_t world);
 
 }  // namespace penstock::plan
 

@@ -2,7 +2,9 @@
 #define PENSTOCK_COMMON_PLAN_FEED_SPEC_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,13 +18,17 @@
 // proto/penstock/v1/feed.proto.
 namespace penstock::plan {
 
-inline constexpr int kPlanVersion = 1;
+inline constexpr int kPlanVersion = 2;
 inline constexpr int kTransformVersion = 1;
 
 enum class Align { kNone, kGop };
 enum class Pairing { kFrameTActionT, kFrameTActionTMinus1 };
 enum class OrderMode { kShuffle, kSequential };
-enum class CutMode { kStrided };
+enum class CutMode { kStrided, kMegatron };
+enum class Mode { kTraining, kEvaluation };
+enum class Exhaustion { kRepeat, kStop, kRenormalise };
+enum class Uneven { kError, kMask };
+enum class StrataMode { kProportional, kUniform, kTemperature, kExplicit };
 
 struct ViewSpec {
   std::string track;  // empty: the capture's first video track
@@ -32,6 +38,15 @@ struct ViewSpec {
   std::uint64_t hop = 0;     // 0: frames * stride
   Align align = Align::kNone;
   Pairing pairing = Pairing::kFrameTActionT;
+  friend bool operator==(const ViewSpec&, const ViewSpec&) = default;
+};
+
+// Groups of a source's captures; none when `by` is empty.
+struct StrataSpec {
+  std::vector<std::string> by;  // columns
+  StrataMode mode = StrataMode::kProportional;
+  Decimal temperature = kOne;
+  std::vector<std::pair<std::string, Decimal>> weights;  // explicit: label, weight
 };
 
 struct SourceSpec {
@@ -39,6 +54,26 @@ struct SourceSpec {
   std::string dataset, dataset_id, filter;
   Decimal weight = kOne;
   ViewSpec view;
+  StrataSpec strata;
+  std::uint64_t epochs = 0;  // 0: the feed's
+};
+
+struct StageSource {
+  std::string name;
+  std::optional<Decimal> weight;
+  std::optional<ViewSpec> view;
+};
+
+// What changes from a data step on.
+struct StageSpec {
+  std::uint64_t step = 0;
+  std::uint64_t global_batch = 0;  // 0: as before
+  std::vector<StageSource> sources;
+};
+
+// Data steps [from, to) that are not delivered.
+struct SkipSpec {
+  std::uint64_t from = 0, to = 0;
 };
 
 struct VideoOutput {
@@ -75,6 +110,11 @@ struct FeedSpec {
   std::vector<SourceSpec> sources;  // planned in the order of their names
   OrderMode order = OrderMode::kShuffle;
   CutMode cut = CutMode::kStrided;
+  Mode mode = Mode::kTraining;
+  Exhaustion exhaustion = Exhaustion::kRepeat;
+  Uneven uneven = Uneven::kError;
+  std::vector<StageSpec> stages;
+  std::vector<SkipSpec> skip;
   std::vector<OutputSpec> outputs;
 };
 
@@ -87,6 +127,10 @@ inline constexpr std::uint64_t kEpochsMax = 1u << 30;
 inline constexpr std::uint64_t kStepMax = std::uint64_t{1} << 38;
 inline constexpr std::size_t kSourcesMax = 4096;
 inline constexpr std::size_t kOutputsMax = 64;
+inline constexpr std::size_t kStagesMax = 64;
+inline constexpr std::size_t kSkipsMax = 1024;
+inline constexpr std::size_t kStrataColumnsMax = 8;
+inline constexpr std::size_t kStrataMax = 4096;  // of a source
 inline constexpr std::uint32_t kSideMax = layout::kOutputSideMax;  // pixels
 
 // One thing that is wrong with a feed and the field it is in, as
@@ -101,6 +145,12 @@ std::vector<Fault> CheckFeed(const FeedSpec& feed);
 
 // The first fault as kInvalidArgument, or OK.
 absl::Status CheckFeedStatus(const FeedSpec& feed);
+
+// Passes over a source before it is exhausted; 0: never.
+inline std::uint64_t LimitOf(const FeedSpec& feed, const SourceSpec& source) {
+  if (feed.exhaustion == Exhaustion::kRepeat) return 0;
+  return source.epochs != 0 ? source.epochs : feed.epochs;
+}
 
 // Puts the sources in the order of their names: a source's index, the ties of
 // the mixture and the digests do not depend on the order in the file.

@@ -7,25 +7,18 @@
 
 #include "absl/status/statusor.h"
 #include "common/plan/feed_spec.h"
-#include "common/plan/mixture.h"
 #include "common/plan/sample.h"
-#include "common/plan/view.h"
+#include "common/plan/schedule.h"
 
 namespace penstock::plan {
-
-// What a source is planned from.
-struct SourceInput {
-  format::CaptureIndexView index;
-  std::vector<SelectedCapture> captures;  // in the order of the selection
-};
 
 // The samples of any step, computed directly.
 //
 // Pure: equal feeds and indexes give equal plans on every machine and build;
 //   nothing depends on the world, on the steps asked for before, on time.
 // Threading: immutable, any thread. Ownership: the capture indexes outlive it.
-// Bounds: 640 KiB for the mixture and what View says for each source; PlanStep
-//   is O(batch · log runs), at any step.
+// Bounds: what Schedule and View say; PlanStep is O(batch · log runs) and
+//   O(strata), at any step.
 class Planner {
  public:
   // `feed` has its sources sorted; `sources` has one entry for each.
@@ -37,14 +30,27 @@ class Planner {
                                         std::vector<SourceInput> sources);
 
   const FeedSpec& feed() const { return feed_; }
-  const Mixture& mixture() const { return mixture_; }
-  // Windows of a source; 0 for a source that is never drawn.
+  const std::vector<SourceInput>& inputs() const { return inputs_; }
+  // In training only.
+  const Schedule& schedule() const { return schedule_; }
+  // Windows of a source in the view it is first drawn with; 0: never drawn.
   std::uint64_t SourceSize(std::uint32_t source) const;
+  // The stratum's label; empty without strata.
+  const std::string& StratumOf(const Sample& sample) const;
 
-  // Steps until the data ends, none when it never does (epochs: 0). The one
-  // rule for all ranks: the data ends after the last whole step before which no
-  // source has been drawn more than `epochs` times its size.
+  // Steps until the data ends, none when it never does. The one rule for all
+  // ranks: the data ends after the last whole step before which no source (with
+  // `renormalise`: before which not every source) has been drawn beyond its
+  // limit; in evaluation after the step with the last sample.
   std::optional<std::uint64_t> TotalSteps() const { return total_steps_; }
+  // Of the feed before skipped steps: the step counted with them.
+  std::uint64_t DataStep(Step step) const;
+  // Units of the step: its global batch.
+  std::uint64_t UnitsOf(Step step) const;
+  // The largest of all steps.
+  std::uint64_t UnitsMax() const;
+  // Every global batch that some step has.
+  std::vector<std::uint64_t> GlobalBatches() const;
 
   // kOutOfRange: at or past TotalSteps(), or past kStepMax
   absl::StatusOr<GlobalBatch> PlanStep(Step step) const;
@@ -55,13 +61,22 @@ class Planner {
  private:
   class Walk;
 
-  Planner(FeedSpec feed, Mixture mixture)
-      : feed_(std::move(feed)), mixture_(std::move(mixture)) {}
-  std::optional<std::uint64_t> ComputeTotalSteps() const;
+  explicit Planner(FeedSpec feed, std::vector<SourceInput> inputs)
+      : feed_(std::move(feed)), inputs_(std::move(inputs)) {}
+  absl::Status LayTraining();
+  absl::Status LayEvaluation();
+  const std::vector<Lineage>& lineages() const {
+    return evaluated_.empty() ? schedule_.lineages() : evaluated_;
+  }
 
   FeedSpec feed_;
-  Mixture mixture_;
-  std::vector<std::optional<View>> views_;  // none: never drawn
+  std::vector<SourceInput> inputs_;
+  Schedule schedule_;
+  // Evaluation: a lineage for each source that is not left out, which source,
+  // and how many samples come before it; one more entry, of all.
+  std::vector<Lineage> evaluated_;
+  std::vector<std::uint32_t> evaluated_source_;
+  std::vector<std::uint64_t> evaluated_before_;
   std::optional<std::uint64_t> total_steps_;
 };
 

@@ -6,8 +6,9 @@
 namespace penstock::plan {
 
 std::string SampleId(const Sample& s, std::string_view source_name,
-                     const Digest256& capture_id) {
-  return absl::StrCat(std::string(source_name), ":", s.epoch.value, ":",
+                     std::string_view stratum, const Digest256& capture_id) {
+  return absl::StrCat(std::string(source_name), stratum.empty() ? "" : "/",
+                      std::string(stratum), ":", s.epoch.value, ":",
                       s.index, "@", hash::Hex(capture_id).substr(0, 16), "[",
                       s.start_frame, "+", s.frames, "*", s.stride, "]");
 }

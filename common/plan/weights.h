@@ -30,6 +30,9 @@ struct WeightRounding {
 // Faults: no positive weight; a positive weight that would get no slot
 WeightRounding RoundWeights(std::span<const Decimal> weights);
 
+// The same for shares in any unit, below 2^60.
+WeightRounding RoundShares(std::span<const std::uint64_t> shares);
+
 // A quota as people read it: "0.2999878 (19660/65536)".
 std::string FormatQuota(std::uint32_t quota);
 

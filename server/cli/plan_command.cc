@@ -11,6 +11,7 @@
 #include "common/plan/weights.h"
 #include "common/status/status.h"
 #include "server/cli/command.h"
+#include "server/cli/plan_mesh.h"
 #include "server/dataset/plan_source.h"
 
 namespace penstock::cli {
@@ -18,7 +19,6 @@ namespace {
 
 using Json = nlohmann::json;
 using dataset::OpenedFeed;
-using Shares = std::vector<std::vector<std::uint64_t>>;
 
 constexpr char kSchema[] = "penstock.plan.v1";
 
@@ -27,13 +27,51 @@ struct PlanFlags {
   std::uint64_t step = 0;
   std::uint32_t world = 1;
   std::optional<std::uint32_t> rank;
+  std::string mesh, mesh_order = "torchtitan";
+  std::uint32_t ranks_per_node = 0;
 };
 
 void Print(const std::string& line) { std::printf("%s\n", line.c_str()); }
 
-Json SourceJson(const OpenedFeed& feed, std::uint32_t i, std::uint64_t before) {
+// What a source has of the mixture at a step; evaluation has none.
+std::uint32_t QuotaAt(const OpenedFeed& feed, std::uint32_t source,
+                      std::uint64_t step) {
+  const plan::Planner& p = *feed.planner;
+  if (feed.feed().mode == plan::Mode::kEvaluation) return 0;
+  return p.schedule().At(p.DataStep({step})).mixture->quota(source);
+}
+
+// The strata of a source in the view that holds at a step.
+const std::vector<plan::Lineage::Stratum>* StrataAt(const OpenedFeed& feed,
+                                                    std::uint32_t source,
+                                                    std::uint64_t step) {
+  const plan::Planner& p = *feed.planner;
+  if (feed.feed().mode == plan::Mode::kEvaluation ||
+      feed.feed().sources[source].strata.by.empty()) {
+    return nullptr;
+  }
+  const auto lineage =
+      p.schedule().At(p.DataStep({step})).starts[source].lineage;
+  if (lineage < 0) return nullptr;
+  return &p.schedule().lineages()[static_cast<std::size_t>(lineage)].strata();
+}
+
+Json StrataJson(const OpenedFeed& feed, std::uint32_t source, std::uint64_t step) {
+  Json out = Json::array();
+  if (const auto* strata = StrataAt(feed, source, step)) {
+    for (const auto& s : *strata) {
+      out.push_back({{"label", s.label},
+                     {"samples", s.view.size()},
+                     {"quota", s.quota}});
+    }
+  }
+  return out;
+}
+
+Json SourceJson(const OpenedFeed& feed, std::uint32_t i, std::uint64_t step,
+                std::uint64_t before) {
   const dataset::OpenedSource& s = feed.sources[i];
-  const auto quota = feed.planner->mixture().quota(i);
+  const auto quota = QuotaAt(feed, i, step);
   return {{"name", s.name},
           {"dataset", s.dataset->dir()},
           {"dataset_id", s.dataset->id()},
@@ -43,6 +81,7 @@ Json SourceJson(const OpenedFeed& feed, std::uint32_t i, std::uint64_t before) {
           {"captures", s.captures.size()},
           {"samples", feed.planner->SourceSize(i)},
           {"selection_digest", hash::Hex(s.selection)},
+          {"strata", StrataJson(feed, i, step)},
           {"samples_before", before}};
 }
 
@@ -51,14 +90,15 @@ void PrintHeadJson(const OpenedFeed& feed, const PlanFlags& flags) {
   const auto before = feed.planner->CountsBefore({flags.step});
   Json sources = Json::array();
   for (std::uint32_t i = 0; i < feed.sources.size(); ++i) {
-    sources.push_back(SourceJson(feed, i, before[i]));
+    sources.push_back(SourceJson(feed, i, flags.step, before[i]));
   }
   Print(Json{{"schema", kSchema},
              {"type", "feed"},
              {"name", feed.feed().name},
              {"step", flags.step},
+             {"data_step", feed.planner->DataStep({flags.step})},
              {"world", flags.world},
-             {"global_batch", feed.feed().global_batch},
+             {"global_batch", feed.planner->UnitsOf({flags.step})},
              {"microbatch", feed.feed().microbatch},
              {"total_steps", total ? Json(*total) : Json(nullptr)},
              {"order_digest", hash::Hex(feed.order_digest)},
@@ -71,10 +111,12 @@ void PrintHeadJson(const OpenedFeed& feed, const PlanFlags& flags) {
 
 void PrintHeadText(const OpenedFeed& feed, const PlanFlags& flags) {
   const auto total = feed.planner->TotalSteps();
-  Print(absl::StrFormat("feed       %s, step %d of %s, global batch %d",
-                        feed.feed().name, flags.step,
-                        total ? absl::StrFormat("%d", *total) : "unlimited",
-                        feed.feed().global_batch));
+  const std::uint64_t data_step = feed.planner->DataStep({flags.step});
+  Print(absl::StrFormat(
+      "feed       %s, step %d of %s, global batch %d%s", feed.feed().name,
+      flags.step, total ? absl::StrFormat("%d", *total) : "unlimited",
+      feed.planner->UnitsOf({flags.step}),
+      data_step != flags.step ? absl::StrFormat(", data step %d", data_step) : ""));
   Print("order      " + hash::Hex(feed.order_digest));
   Print("content    " + hash::Hex(feed.content_digest));
   Print("selection  " + hash::Hex(feed.selection_digest));
@@ -84,9 +126,15 @@ void PrintHeadText(const OpenedFeed& feed, const PlanFlags& flags) {
     Print(absl::StrFormat(
         "source     %s: weight %s, %d captures, %d samples, %d drawn before, "
         "dataset %s",
-        s.name, plan::FormatQuota(feed.planner->mixture().quota(i)),
+        s.name, plan::FormatQuota(QuotaAt(feed, i, flags.step)),
         s.captures.size(), feed.planner->SourceSize(i), before[i],
         s.dataset->id().substr(0, 12)));
+    if (const auto* strata = StrataAt(feed, i, flags.step)) {
+      for (const auto& g : *strata) {
+        Print(absl::StrFormat("  group    \"%s\": weight %s, %d samples", g.label,
+                              plan::FormatQuota(g.quota), g.view.size()));
+      }
+    }
   }
   for (const std::string& note : feed.notes) Print("note       " + note);
 }
@@ -107,9 +155,15 @@ Json SampleJson(const OpenedFeed& feed, const plan::Sample& s,
       {"frames", s.frames}};
 }
 
+struct DataRank {
+  std::uint32_t world, rank;
+};
+
 void PrintRank(const OpenedFeed& feed, const plan::GlobalBatch& batch,
-               std::uint32_t rank, const std::vector<std::uint64_t>& items,
-               bool json) {
+               DataRank at, const plan::BatchCut& cut, bool json) {
+  const std::vector<std::uint64_t>& items = cut.samples[at.rank];
+  const std::uint32_t rank = at.rank;
+  const std::uint64_t masked = cut.units - items.size();
   Json samples = Json::array();
   for (std::uint64_t item : items) {
     const plan::Sample& s = batch.samples[item];
@@ -120,33 +174,55 @@ void PrintRank(const OpenedFeed& feed, const plan::GlobalBatch& batch,
           absl::StrFormat("rank %-5d item %-5d %s", rank, item, feed.IdOf(s)));
     }
   }
+  if (!json && masked > 0) {
+    Print(absl::StrFormat("rank %-5d %d masked", rank, masked));
+  }
   if (!json) return;
   Print(Json{{"schema", kSchema},
              {"type", "rank"},
              {"step", batch.step.value},
+             {"data_step", batch.data_step},
              {"rank", rank},
+             {"units", cut.units},
+             {"masked", masked},
+             {"global_samples", batch.samples.size()},
+             {"loss_scale", plan::LossScale(items.size(), batch.samples.size(),
+                                            at.world)},
              {"samples", std::move(samples)}}
             .dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-absl::Status RunPlan(const PlanFlags& flags, bool json) {
-  PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
-  const plan::FeedSpec& spec = feed.feed();
-  PENSTOCK_ASSIGN_OR_RETURN(
-      Shares shares,
-      plan::AssignToRanks(spec.global_batch, spec.microbatch, flags.world));
-  if (flags.rank) {  // for its error alone
-    PENSTOCK_RETURN_IF_ERROR(plan::ItemsOfRank(spec.global_batch,
-                                               spec.microbatch, flags.world,
-                                               Rank{*flags.rank})
-                                 .status());
+absl::Status CheckRank(const PlanFlags& flags) {
+  if (!flags.rank || *flags.rank < flags.world) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kOutOfRange,
+                   {.where = "--rank",
+                    .what = "no such data rank",
+                    .found = absl::StrFormat("rank %d of %d", *flags.rank, flags.world),
+                    .expected = absl::StrFormat("0 to %d", flags.world - 1),
+                    .action = "correct --rank or --world"});
+}
+
+absl::Status RunPlan(PlanFlags flags, bool json) {
+  std::optional<plan::Mesh> mesh;
+  if (!flags.mesh.empty()) {
+    PENSTOCK_ASSIGN_OR_RETURN(const plan::MeshOrder order,
+                              plan::ParseMeshOrder(flags.mesh_order));
+    PENSTOCK_ASSIGN_OR_RETURN(mesh, plan::ParseMesh(flags.mesh, order));
+    flags.world = mesh->DataWorld();
   }
+  PENSTOCK_RETURN_IF_ERROR(CheckRank(flags));
+  PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
   PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
                             feed.planner->PlanStep({flags.step}));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const plan::BatchCut cut,
+      plan::CutBatch(plan::CutRuleOf(feed.feed()), batch.units,
+                     batch.samples.size(), flags.world));
   json ? PrintHeadJson(feed, flags) : PrintHeadText(feed, flags);
+  if (mesh) PrintMesh(*mesh, flags.ranks_per_node, json);
   for (std::uint32_t r = 0; r < flags.world; ++r) {
     if (flags.rank && *flags.rank != r) continue;
-    PrintRank(feed, batch, r, shares[r], json);
+    PrintRank(feed, batch, {flags.world, r}, cut, json);
   }
   return absl::OkStatus();
 }
@@ -162,8 +238,15 @@ void AddPlanCommand(CLI::App& app, CommandContext& context) {
       ->check(WholeNumber);
   sub->add_option("--world", flags->world, "data-parallel ranks")
       ->check(CLI::Range(1u, 1u << 20));
-  sub->add_option("--rank", flags->rank, "only this rank")
+  sub->add_option("--rank", flags->rank, "only this data rank")
       ->check(WholeNumber);
+  sub->add_option("--mesh", flags->mesh,
+                  "axes and sizes instead of --world, as dp=4,cp=2,tp=2")
+      ->excludes("--world");
+  sub->add_option("--mesh-order", flags->mesh_order,
+                  "torchtitan, megatron_tp_pp_dp or plain");
+  sub->add_option("--ranks-per-node", flags->ranks_per_node,
+                  "prints how many nodes decode the same share");
   sub->add_flag("--json", context.json, "JSON lines on stdout");
   sub->callback([flags, &context] {
     const absl::Status status = RunPlan(*flags, context.json);

@@ -13,6 +13,7 @@
 #include "server/dataset/catalog_rows.h"
 #include "server/dataset/dataset_id.h"
 #include "server/dataset/filter.h"
+#include "server/dataset/labels.h"
 #include "server/dataset/mapped_file.h"
 #include "server/dataset/sqlite.h"
 
@@ -260,6 +261,13 @@ absl::StatusOr<std::vector<std::uint32_t>> Dataset::FindTracks(
     out.push_back(*track);
   }
   return out;
+}
+
+absl::StatusOr<std::vector<std::string>> Dataset::Labels(
+    std::span<const std::uint32_t> captures,
+    std::span<const std::string> by) const {
+  std::lock_guard lock(impl_->mutex);
+  return ReadLabels(impl_->db.get(), captures, by);
 }
 
 absl::StatusOr<std::string> Dataset::ShardPath(std::uint32_t shard) const {

@@ -56,6 +56,11 @@ class Dataset {
       std::span<const std::uint32_t> captures, format::TrackKind kind,
       std::string_view name) const;
 
+  // The stratum of each capture: the values of the columns `by`, joined by "|".
+  absl::StatusOr<std::vector<std::string>> Labels(
+      std::span<const std::uint32_t> captures,
+      std::span<const std::string> by) const;
+
   // Absolute path of a shard by its ordinal. kOutOfRange: no such shard
   absl::StatusOr<std::string> ShardPath(std::uint32_t shard) const;
 

@@ -56,12 +56,16 @@ absl::StatusOr<OpenedSource> OpenSource(const plan::SourceSpec& spec,
   PENSTOCK_ASSIGN_OR_RETURN(
       s.tracks, s.dataset->FindTracks(s.captures, format::TrackKind::kVideo,
                                       spec.view.track));
+  if (!spec.strata.by.empty()) {
+    PENSTOCK_ASSIGN_OR_RETURN(s.labels,
+                              s.dataset->Labels(s.captures, spec.strata.by));
+  }
   s.selection = s.dataset->DigestOf(s.captures);
   return s;
 }
 
 plan::SourceInput InputOf(const OpenedSource& s) {
-  plan::SourceInput input{.index = s.dataset->index()};
+  plan::SourceInput input{.index = s.dataset->index(), .labels = s.labels};
   for (std::size_t i = 0; i < s.captures.size(); ++i) {
     input.captures.push_back({s.captures[i], s.tracks[i]});
   }
@@ -112,7 +116,7 @@ std::vector<std::string> SharedNotes(const std::vector<OpenedSource>& sources) {
 
 std::string OpenedFeed::IdOf(const plan::Sample& sample) const {
   const OpenedSource& s = sources[sample.source];
-  return plan::SampleId(sample, s.name,
+  return plan::SampleId(sample, s.name, planner->StratumOf(sample),
                         s.dataset->index().captures[sample.capture].id);
 }
 

@@ -19,6 +19,7 @@ struct OpenedSource {
   std::shared_ptr<const Dataset> dataset;  // shared by sources of one folder
   std::vector<std::uint32_t> captures;     // selected, in ordinal order
   std::vector<std::uint32_t> tracks;       // video track row of each
+  std::vector<std::string> labels;         // stratum of each; empty: no strata
   Digest256 selection{};                   // SelectionDigest of the captures
 };
 

@@ -33,38 +33,6 @@ layout::ItemTensor ItemOf(const OutputSpec& o, std::uint32_t frames) {
   return {};
 }
 
-// Nearest sizes that work, for the message.
-std::string SizesFor(std::uint64_t batch, std::uint64_t unit) {
-  const std::uint64_t down = batch / unit * unit;
-  return down == 0 ? absl::StrFormat("%d", unit)
-                   : absl::StrFormat("%d or %d", down, down + unit);
-}
-
-absl::Status CheckSizes(const FeedPlan& plan, std::uint32_t world) {
-  const std::uint64_t batch = plan.global_batch(), micro = plan.microbatch();
-  const std::uint64_t unit = world * std::max<std::uint64_t>(micro, 1);
-  if (batch % unit == 0 && batch > 0) return absl::OkStatus();
-  std::string worlds;
-  for (std::uint64_t w = 1; w <= batch && worlds.size() < 60; ++w) {
-    if (batch % (w * std::max<std::uint64_t>(micro, 1)) != 0) continue;
-    if (!worlds.empty()) worlds += ", ";
-    worlds += absl::StrFormat("%d", w);
-  }
-  return MakeError(
-      absl::StatusCode::kInvalidArgument,
-      {.where = "global_batch",
-       .what = micro > 1 ? "data ranks times microbatch do not divide it"
-                         : "the data ranks do not divide it",
-       .found = absl::StrFormat("global_batch %d, %d data ranks%s", batch, world,
-                                micro > 1 ? absl::StrFormat(", microbatch %d",
-                                                            micro)
-                                          : ""),
-       .expected = absl::StrFormat(
-           "global_batch %s for %d ranks; or ranks %s for this global_batch",
-           SizesFor(batch, unit), world, worlds.empty() ? "(none)" : worlds),
-       .action = "change global_batch, microbatch or the number of ranks"});
-}
-
 absl::StatusOr<layout::VideoTransform> TransformOf(
     const OutputSpec& o, const SourceRef& source, std::uint32_t capture,
     const format::TrackRow& t) {
@@ -124,9 +92,8 @@ absl::Status CheckOutput(const OutputSpec& o) {
 absl::StatusOr<BatchLayout> MakeBatchLayout(const FeedPlan& plan,
                                             std::uint32_t data_world) {
   if (data_world == 0) return absl::InvalidArgumentError("no data ranks");
-  PENSTOCK_RETURN_IF_ERROR(CheckSizes(plan, data_world));
   BatchLayout out;
-  out.items = plan.global_batch() / data_world;
+  PENSTOCK_ASSIGN_OR_RETURN(out.items, plan.UnitsMax(data_world));
   out.microbatches =
       plan.microbatch() == 0 ? 1 : out.items / plan.microbatch();
   if (plan.outputs().empty()) {

@@ -13,7 +13,7 @@ namespace penstock::pipeline {
 // The slab of one data rank and step, and what is fixed about its making.
 struct BatchLayout {
   layout::SlabLayout slab;
-  std::uint64_t items = 0;         // samples of a rank
+  std::uint64_t items = 0;  // units of a rank, at the step that has most
   std::uint64_t microbatches = 1;
   // By source, then by selected capture: the transforms of the video outputs,
   // in the order of the outputs.
@@ -22,8 +22,7 @@ struct BatchLayout {
 
 // Lays out the share of one of `data_world` ranks.
 //
-// kInvalidArgument: global batch, world and microbatch do not divide (names the
-//                   sizes that work); an output that is impossible
+// kInvalidArgument: as FeedPlan::UnitsMax; an output that is impossible
 // kNotFound:        a capture without the track, key or column an output names
 // kUnimplemented:   a pixel format that is not converted today (names it)
 absl::StatusOr<BatchLayout> MakeBatchLayout(const FeedPlan& plan,

@@ -48,6 +48,15 @@ struct SourceRef {
   bool previous_interval = false;  // inputs of the interval before the frame
 };
 
+// One step, cut over the data ranks.
+struct PlannedStep {
+  std::vector<SampleRef> samples;  // of all ranks, global order
+  std::uint64_t units = 0;         // of every rank, masked ones included
+  // By rank, in its order: indices of its samples; the units after them are
+  // masked.
+  std::vector<std::vector<std::uint64_t>> ranks;
+};
+
 // Threading: const calls from any thread.
 class FeedPlan {
  public:
@@ -59,9 +68,13 @@ class FeedPlan {
   virtual std::uint32_t frames() const = 0;      // T of every sample
   // 0: never ends.
   virtual std::uint64_t total_steps() const = 0;
-  // The samples of one step in global order. kOutOfRange past the end
-  virtual absl::StatusOr<std::vector<SampleRef>> Step(
-      std::uint64_t step) const = 0;
+  // Units of a rank at the step that has most of them. kInvalidArgument: the
+  // ranks cannot share a global batch of the feed (names the sizes that work)
+  virtual absl::StatusOr<std::uint64_t> UnitsMax(
+      std::uint32_t data_world) const = 0;
+  // kOutOfRange past the end
+  virtual absl::StatusOr<PlannedStep> Step(std::uint64_t step,
+                                           std::uint32_t data_world) const = 0;
 };
 
 }  // namespace penstock::pipeline

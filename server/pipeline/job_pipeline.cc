@@ -319,19 +319,12 @@ class JobPipeline::Impl {
 
   absl::Status Plan(StepWork& work) {
     work.started_ns = NowNs();
-    PENSTOCK_ASSIGN_OR_RETURN(const auto samples, plan_->Step(work.step));
+    PENSTOCK_ASSIGN_OR_RETURN(PlannedStep planned,
+                              plan_->Step(work.step, options_.data_world));
     work.whole = work.ranks.size() == options_.data_world;
-    for (std::uint64_t i = 0; i < samples.size(); ++i) {
-      const auto rank = static_cast<std::uint32_t>(i % options_.data_world);
-      auto slot = work.slots.find(rank);
-      if (slot == work.slots.end()) continue;
-      StepItem item;
-      item.sample = samples[i];
-      item.rank = rank;
-      item.local = i / options_.data_world;
-      item.slot = slot->second.offset;
-      work.items.push_back(std::move(item));
-    }
+    work.units = planned.units;
+    work.global_samples = planned.samples.size();
+    TakeItems(planned, work);
     PENSTOCK_RETURN_IF_ERROR(
         BuildStep(*plan_, layout_, shards_, sides_, work));
     work.times.plan_ns = static_cast<std::uint64_t>(NowNs() - work.started_ns);
@@ -581,6 +574,7 @@ class JobPipeline::Impl {
       const auto work = making_.front();
       making_.pop_front();
       const std::int64_t begin = NowNs();
+      ClearMasked(layout_, arena_->bytes(), *work);
       if (absl::Status s = FillSides(*plan_, layout_, sides_, arena_->bytes(),
                                      *work);
           !s.ok()) {
@@ -592,6 +586,7 @@ class JobPipeline::Impl {
 
   void Publish(StepWork& work, std::int64_t begin_ns) {
     std::map<std::uint32_t, PublishedBatch> batches;
+    for (const std::uint32_t rank : work.ranks) batches[rank];  // may be empty
     std::vector<Digest128> all;
     for (const StepItem& item : work.items) {
       std::vector<Digest128> chunks;
@@ -610,6 +605,11 @@ class JobPipeline::Impl {
       std::lock_guard lock(mutex_);
       for (auto& [rank, batch] : batches) {
         batch.step = work.step;
+        batch.units = work.units;
+        batch.global_samples = work.global_samples;
+        batch.loss_scale =
+            plan::LossScale(batch.sample_ids.size(), work.global_samples,
+                            options_.data_world);
         batch.slot = work.slots[rank];
         batch.batch_digest = layout::DigestOfDigests(batch.item_digests);
         if (work.whole) batch.global_digest = layout::DigestOfDigests(all);

@@ -33,6 +33,9 @@ struct PublishedBatch {
   shm::SlotRef slot;
   std::vector<std::string> sample_ids;
   std::vector<Digest128> item_digests;
+  std::uint64_t units = 0;  // masked ones included
+  std::uint64_t global_samples = 0;
+  double loss_scale = 1;
   Digest128 batch_digest;
   std::optional<Digest128> global_digest;  // when all items were made here
   StageTimes times;

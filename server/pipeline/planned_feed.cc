@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/hash/hash.h"
+#include "common/plan/cut.h"
 #include "common/status/status.h"
 #include "server/dataset/manifest.h"
 #include "server/dataset/plan_source.h"
@@ -80,20 +81,37 @@ class PlannedFeed : public FeedPlan {
     return feed_.planner->TotalSteps().value_or(0);
   }
 
-  absl::StatusOr<std::vector<SampleRef>> Step(
-      std::uint64_t step) const override {
+  absl::StatusOr<std::uint64_t> UnitsMax(
+      std::uint32_t data_world) const override {
+    std::uint64_t most = 0;
+    for (const std::uint64_t batch : feed_.planner->GlobalBatches()) {
+      PENSTOCK_ASSIGN_OR_RETURN(
+          const std::uint64_t units,
+          plan::UnitsOfRank(plan::CutRuleOf(feed_.feed()), batch, data_world));
+      most = std::max(most, units);
+    }
+    return most;
+  }
+
+  absl::StatusOr<PlannedStep> Step(std::uint64_t step,
+                                   std::uint32_t data_world) const override {
     PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
                               feed_.planner->PlanStep({step}));
-    std::vector<SampleRef> out;
-    out.reserve(batch.samples.size());
+    PENSTOCK_ASSIGN_OR_RETURN(
+        plan::BatchCut cut,
+        plan::CutBatch(plan::CutRuleOf(feed_.feed()), batch.units,
+                       batch.samples.size(), data_world));
+    PlannedStep out{
+        .units = cut.units, .ranks = std::move(cut.samples)};
+    out.samples.reserve(batch.samples.size());
     for (const plan::Sample& s : batch.samples) {
-      out.push_back({.id = feed_.IdOf(s),
-                     .source = s.source,
-                     .capture = s.capture,
-                     .track = s.track,
-                     .start_frame = s.start_frame,
-                     .frames = s.frames,
-                     .stride = s.stride});
+      out.samples.push_back({.id = feed_.IdOf(s),
+                             .source = s.source,
+                             .capture = s.capture,
+                             .track = s.track,
+                             .start_frame = s.start_frame,
+                             .frames = s.frames,
+                             .stride = s.stride});
     }
     return out;
   }

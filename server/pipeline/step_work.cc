@@ -257,6 +257,36 @@ class StepBuilder {
 
 }  // namespace
 
+void TakeItems(PlannedStep& planned, StepWork& work) {
+  std::map<std::uint64_t, StepItem> items;  // by place in the global order
+  for (const auto& [rank, slot] : work.slots) {
+    const auto& samples = planned.ranks[rank];
+    for (std::uint64_t local = 0; local < samples.size(); ++local) {
+      StepItem& item = items[samples[local]];
+      item.sample = std::move(planned.samples[samples[local]]);
+      item.rank = rank;
+      item.local = local;
+      item.slot = slot.offset;
+    }
+  }
+  for (auto& [at, item] : items) work.items.push_back(std::move(item));
+}
+
+void ClearMasked(const BatchLayout& layout, std::span<std::uint8_t> arena,
+                 const StepWork& work) {
+  std::map<std::uint32_t, std::uint64_t> samples;
+  for (const StepItem& item : work.items) ++samples[item.rank];
+  for (const auto& [rank, slot] : work.slots) {
+    for (const auto& tensor : layout.slab.tensors) {
+      for (std::uint64_t i = samples[rank]; i < work.units; ++i) {
+        const auto out = arena.subspan(slot.offset + tensor.ItemOffset(i),
+                                       tensor.item_bytes());
+        std::memset(out.data(), 0, out.size());
+      }
+    }
+  }
+}
+
 absl::Status BuildStep(const FeedPlan& plan, const BatchLayout& layout,
                        ShardCache& shards, SideTracks& sides, StepWork& work) {
   return StepBuilder(plan, layout, shards, sides, work).Build();

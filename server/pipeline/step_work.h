@@ -80,6 +80,8 @@ struct StepWork {
   std::map<std::uint32_t, shm::SlotRef> slots;  // by rank
   std::vector<StepItem> items;                  // global order, of those ranks
   bool whole = false;                           // all items of the step
+  std::uint64_t units = 0;           // of a rank, masked ones included
+  std::uint64_t global_samples = 0;  // of all ranks
   std::vector<std::unique_ptr<GopUnit>> units;
   std::map<std::pair<std::uint32_t, std::uint32_t>, SideRead> sides;
   // (source, track, frame) -> ns on the capture's clock
@@ -92,6 +94,14 @@ struct StepWork {
   StageTimes times;
   bool Done() const { return units_left == 0 && sides_left == 0; }
 };
+
+// Fills the items of a step whose slots are set: those of its ranks, in global
+// order.
+void TakeItems(PlannedStep& planned, StepWork& work);
+
+// Zeros the masked units of every rank: a slot was another step's before.
+void ClearMasked(const BatchLayout& layout, std::span<std::uint8_t> arena,
+                 const StepWork& work);
 
 // Fills units and sides of a step whose items and slots are set.
 //

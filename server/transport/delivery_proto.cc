@@ -64,8 +64,7 @@ std::vector<pipeline::ArenaSlot> FromProto(
 }
 
 void ToProto(const pipeline::PublishedBatch& in, std::uint64_t arena,
-             std::uint64_t bytes, std::uint64_t global_samples,
-             v1::Batch& out) {
+             std::uint64_t bytes, v1::Batch& out) {
   out.set_step(in.step);
   out.mutable_slot()->set_arena(arena);
   out.mutable_slot()->set_offset(in.slot.offset);
@@ -76,7 +75,9 @@ void ToProto(const pipeline::PublishedBatch& in, std::uint64_t arena,
   out.set_batch_digest(hash::Hex(in.batch_digest));
   if (in.global_digest) out.set_global_digest(hash::Hex(*in.global_digest));
   out.set_samples(in.sample_ids.size());
-  out.set_global_samples(global_samples);
+  out.set_global_samples(in.global_samples);
+  out.set_units(in.units);
+  out.set_loss_scale(in.loss_scale);
   auto* t = out.mutable_times();
   t->set_plan(in.times.plan_ns);
   t->set_fetch(in.times.fetch_ns);

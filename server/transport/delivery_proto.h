@@ -15,7 +15,7 @@ std::vector<pipeline::ArenaSlot> FromProto(
     const google::protobuf::RepeatedPtrField<v1::SlotRef>& in);
 pipeline::ArenaSlot FromProto(const v1::SlotRef& in);
 void ToProto(const pipeline::PublishedBatch& in, std::uint64_t arena,
-             std::uint64_t bytes, std::uint64_t global_samples, v1::Batch& out);
+             std::uint64_t bytes, v1::Batch& out);
 void ToProto(const pipeline::JobView& in, v1::JobStatus& out);
 
 }  // namespace penstock::transport

@@ -98,8 +98,7 @@ class DeliveryService final
     ToProto(*result, *reply);
     std::lock_guard lock(mutex_);
     if (known_.size() > 65536) known_.clear();
-    known_[result->session] = {result->arena_id, result->slab.bytes,
-                               result->global_batch};
+    known_[result->session] = {result->arena_id, result->slab.bytes};
     return grpc::Status::OK;
   }
 
@@ -192,7 +191,7 @@ class DeliveryService final
 
  private:
   struct Known {
-    std::uint64_t arena = 0, bytes = 0, global_batch = 0;
+    std::uint64_t arena = 0, bytes = 0;
   };
 
   // The batch that was waited for, and those after it that are ready.
@@ -208,15 +207,13 @@ class DeliveryService final
       std::lock_guard lock(mutex_);
       known = known_[request.session()];
     }
-    ToProto(*batch, known.arena, known.bytes, known.global_batch,
-            *reply.mutable_batch());
+    ToProto(*batch, known.arena, known.bytes, *reply.mutable_batch());
     const std::uint32_t more = std::min(request.more(), kMoreMax);
     std::size_t bytes = reply.batch().ByteSizeLong();
     for (std::uint32_t i = 1; i <= more && bytes < kAnswerBytesMax; ++i) {
       const auto next = jobs_.TakeReady(request.session(), batch->step + i);
       if (!next) break;
-      ToProto(*next, known.arena, known.bytes, known.global_batch,
-              *reply.add_more());
+      ToProto(*next, known.arena, known.bytes, *reply.add_more());
       bytes += reply.more(static_cast<int>(i) - 1).ByteSizeLong();
     }
     return grpc::Status::OK;

@@ -78,7 +78,7 @@ typedef enum ps_dtype {
 #define PS_DIMS_MAX 8
 
 /* A tensor of a step or microbatch; data is valid until the step is released.
- * The first dimension is samples. */
+ * The first dimension is units: samples, then masked ones. */
 typedef struct ps_tensor {
   const char* name; /* lives as long as the step */
   ps_dtype dtype;
@@ -92,7 +92,8 @@ typedef struct ps_feed_info {
   size_t struct_bytes;
   uint64_t generation, start_step;
   uint64_t total_steps; /* 0: the data never ends */
-  uint64_t global_batch, microbatches, batch_bytes;
+  uint64_t global_batch; /* of the first step */
+  uint64_t microbatches, batch_bytes; /* of the largest step */
   const char* job;
   const char* order_digest; /* hex */
   const char* content_digest;
@@ -102,7 +103,14 @@ typedef struct ps_feed_info {
 
 typedef struct ps_step_info {
   size_t struct_bytes;
-  uint64_t number, bytes, samples, global_samples;
+  uint64_t number, bytes;
+  uint64_t samples, global_samples; /* of this rank, of all ranks */
+  /* First dimension of the tensors: the samples, then masked units (zeros). The
+   * same on all ranks, whole microbatches. */
+  uint64_t units, microbatches;
+  /* The mean loss of this rank's samples times this, averaged over the data
+   * ranks, is the mean over all samples. */
+  double loss_scale;
   uint64_t wait_ns; /* how long ps_next() waited */
   uint64_t plan_ns, fetch_ns, decode_ns, assemble_ns, total_ns; /* of the step */
   const char* batch_digest;  /* hex, over this rank's items */

@@ -65,7 +65,8 @@ def _call(function, *args):
 
 
 class Microbatch(dict):
-    """Named read-only numpy arrays; the first dimension is samples."""
+    """Named read-only numpy arrays; the first dimension is units: samples, then
+    masked ones."""
 
 
 class Step:
@@ -75,9 +76,8 @@ class Step:
     daemon when the step and all its arrays are gone.
     """
 
-    def __init__(self, native, microbatches):
+    def __init__(self, native):
         self._native = native
-        self._count = microbatches
 
     @property
     def number(self):
@@ -93,6 +93,18 @@ class Step:
     def global_samples(self):
         """Samples of all ranks."""
         return self._native.global_samples
+
+    @property
+    def units(self):
+        """First dimension of the tensors: the samples, then masked units (zeros);
+        the same on all ranks."""
+        return self._native.units
+
+    @property
+    def loss_scale(self):
+        """What the mean loss of this rank's samples is multiplied with, so that the
+        mean over data ranks is the mean over all samples."""
+        return self._native.loss_scale
 
     @property
     def wait_seconds(self):
@@ -119,7 +131,8 @@ class Step:
 
     @property
     def microbatches(self):
-        return [Microbatch(self._native.tensors(m)) for m in range(self._count)]
+        return [Microbatch(self._native.tensors(m))
+                for m in range(self._native.microbatches)]
 
     @property
     def tensors(self):
@@ -168,7 +181,7 @@ class Feed:
         native = _call(self._open().next)
         if native is None:
             raise StopIteration
-        return Step(native, self._info["microbatches"])
+        return Step(native)
 
     def ack(self, step):
         """The optimizer step is finished; only with ack="explicit"."""

@@ -1,0 +1,104 @@
+#include "common/plan/lineage.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/plan/strata.h"
+#include "common/status/status.h"
+
+namespace penstock::plan {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+constexpr std::uint64_t kViewSizeMax = std::uint64_t{1} << 46;
+constexpr std::uint64_t kManyPeriods = std::uint64_t{1} << 46;
+
+using Groups = std::map<std::string, std::vector<SelectedCapture>>;
+
+absl::StatusOr<Groups> GroupsOf(const SourceInput& input, const StrataSpec& strata,
+                                std::string_view where) {
+  Groups groups;
+  if (strata.by.empty()) {
+    groups[""] = input.captures;
+    return groups;
+  }
+  if (input.labels.size() != input.captures.size()) {
+    return absl::InvalidArgumentError("strata need a label of each capture");
+  }
+  for (std::size_t i = 0; i < input.captures.size(); ++i) {
+    groups[input.labels[i]].push_back(input.captures[i]);
+  }
+  if (groups.size() <= kStrataMax) return groups;
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   {.where = absl::StrCat(std::string(where), ", strata"),
+                    .what = "too many groups",
+                    .found = absl::StrCat(groups.size()),
+                    .expected = absl::StrCat("at most ", kStrataMax),
+                    .action = "stratify by fewer columns"});
+}
+
+absl::Status CheckSize(std::uint64_t size, std::string_view where) {
+  if (size <= kViewSizeMax) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   {.where = std::string(where),
+                    .what = "too many windows",
+                    .found = absl::StrCat(size),
+                    .expected = "at most 2^46",
+                    .action = "use a larger hop"});
+}
+
+}  // namespace
+
+absl::StatusOr<Lineage> Lineage::Create(const ViewSpec& view,
+                                        const StrataSpec& strata,
+                                        const SourceInput& input,
+                                        std::string_view where) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Groups groups, GroupsOf(input, strata, where));
+  Lineage out;
+  std::vector<StratumSize> sizes;
+  for (const auto& [label, captures] : groups) {
+    const std::string at =
+        label.empty() ? std::string(where)
+                      : absl::StrCat(std::string(where), ", group \"", label, "\"");
+    PENSTOCK_ASSIGN_OR_RETURN(View v, View::Create(view, input.index, captures, at));
+    out.size_ += v.size();
+    PENSTOCK_RETURN_IF_ERROR(CheckSize(out.size_, where));
+    sizes.push_back({label, v.size()});
+    out.strata_.push_back({label, std::move(v), kMixturePeriod});
+  }
+  if (strata.by.empty()) return out;
+  PENSTOCK_ASSIGN_OR_RETURN(const auto quotas, StrataQuotas(strata, sizes, where));
+  for (std::size_t i = 0; i < quotas.size(); ++i) out.strata_[i].quota = quotas[i];
+  out.inner_.emplace(quotas);
+  return out;
+}
+
+std::uint64_t Lineage::DrawsWithin(std::uint64_t passes) const {
+  if (!inner_) {
+    const Wide draws = Wide{passes} * size_;
+    return draws > UINT64_MAX ? UINT64_MAX : static_cast<std::uint64_t>(draws);
+  }
+  std::uint64_t out = UINT64_MAX;
+  for (std::uint32_t s = 0; s < strata_.size(); ++s) {
+    if (strata_[s].quota == 0) continue;
+    const Wide draws = Wide{passes} * strata_[s].view.size();
+    if (draws / strata_[s].quota >= kManyPeriods) continue;
+    out = std::min(out, inner_->PositionOf(s, static_cast<std::uint64_t>(draws)));
+  }
+  return out;
+}
+
+std::uint64_t Lineage::PassesBegun(std::uint64_t draws) const {
+  std::uint64_t out = 0;
+  for (std::uint32_t s = 0; s < strata_.size(); ++s) {
+    const std::uint64_t n = strata_[s].view.size();
+    const std::uint64_t of_stratum = CountBefore(s, draws);
+    out = std::max(out, of_stratum / n + (of_stratum % n != 0 ? 1 : 0));
+  }
+  return out;
+}
+
+}  // namespace penstock::plan

@@ -1,0 +1,83 @@
+#ifndef PENSTOCK_COMMON_PLAN_LINEAGE_H_
+#define PENSTOCK_COMMON_PLAN_LINEAGE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/plan/feed_spec.h"
+#include "common/plan/mixture.h"
+#include "common/plan/view.h"
+#include "common/random/prf.h"
+
+namespace penstock::plan {
+
+// What a source is planned from.
+struct SourceInput {
+  format::CaptureIndexView index;
+  std::vector<SelectedCapture> captures;  // in the order of the selection
+  // Of each capture, when the source has strata: the values of their columns
+  // joined by "|".
+  std::vector<std::string> labels;
+};
+
+// A source under one view: its draws in order, for ever. Without strata draw r is
+// place r mod n of pass r div n; with strata a mixture of its own gives each draw
+// to a stratum, which passes over its windows at its own pace.
+//
+// Threading: immutable, any thread. Ownership: as View.
+// Bounds: a View a stratum, 640 KiB for the mixture of strata; calls O(1), but
+//   those that say O(strata).
+class Lineage {
+ public:
+  struct Stratum {
+    std::string label;  // empty: the source has none
+    View view;
+    std::uint32_t quota = kMixturePeriod;
+  };
+  // Where a draw goes: a place of a pass over a stratum.
+  struct Draw {
+    std::uint32_t stratum = 0;
+    std::uint64_t pass = 0, place = 0;
+  };
+
+  // `where` names source and dataset in messages.
+  //
+  // kInvalidArgument: as View::Create and StrataQuotas; more than kStrataMax
+  static absl::StatusOr<Lineage> Create(const ViewSpec& view,
+                                        const StrataSpec& strata,
+                                        const SourceInput& input,
+                                        std::string_view where);
+
+  Draw At(std::uint64_t rank) const {
+    if (!inner_) return {0, rank / size_, rank % size_};
+    const Mixture::Slot slot = inner_->At(rank);
+    const std::uint64_t n = strata_[slot.source].view.size();
+    return {slot.source, slot.rank / n, slot.rank % n};
+  }
+
+  std::uint64_t size() const { return size_; }  // windows of all strata
+  const std::vector<Stratum>& strata() const { return strata_; }
+
+  // Draws before one would begin pass number `passes` (from 0) of a stratum;
+  // UINT64_MAX: too many to count. O(strata)
+  std::uint64_t DrawsWithin(std::uint64_t passes) const;
+  // Passes that `draws` draws have begun, of the stratum with the most. O(strata)
+  std::uint64_t PassesBegun(std::uint64_t draws) const;
+  // Draws of a stratum among the first `draws`.
+  std::uint64_t CountBefore(std::uint32_t stratum, std::uint64_t draws) const {
+    return inner_ ? inner_->CountBefore(stratum, draws) : draws;
+  }
+
+ private:
+  std::vector<Stratum> strata_;  // by label
+  std::optional<Mixture> inner_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace penstock::plan
+
+#endif  // PENSTOCK_COMMON_PLAN_LINEAGE_H_

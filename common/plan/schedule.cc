@@ -1,0 +1,236 @@
+#include "common/plan/schedule.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/plan/weights.h"
+#include "common/status/status.h"
+
+namespace penstock::plan {
+namespace {
+
+// Beyond it a source's end is past kStepMax for any batch.
+constexpr std::uint64_t kManyPeriods = std::uint64_t{1} << 46;
+
+std::string NameOf(const SourceSpec& s) {
+  return absl::StrCat("source \"", s.name, "\" (", s.dataset, ")");
+}
+
+}  // namespace
+
+// Lays the stages out one after the other, and cuts a stage where a source is
+// exhausted.
+class Schedule::Builder {
+ public:
+  Builder(const FeedSpec& feed, const std::vector<SourceInput>& inputs)
+      : feed_(feed),
+        inputs_(inputs),
+        states_(feed.sources.size()),
+        batch_(feed.global_batch) {
+    for (std::size_t i = 0; i < feed.sources.size(); ++i) {
+      states_[i].weight = feed.sources[i].weight;
+      states_[i].view = feed.sources[i].view;
+    }
+  }
+
+  absl::StatusOr<Schedule> Build() {
+    for (std::size_t i = 0; i <= feed_.stages.size() && !out_.total_; ++i) {
+      if (i > 0) Enter(feed_.stages[i - 1]);
+      PENSTOCK_RETURN_IF_ERROR(LayStage(
+          i < feed_.stages.size() ? feed_.stages[i].step : kStepMax));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  struct State {
+    Decimal weight;
+    ViewSpec view;
+    bool exhausted = false;
+    std::int32_t lineage = -1;
+    std::uint64_t draws = 0, epoch = 0;
+  };
+
+  void Enter(const StageSpec& stage) {
+    if (stage.global_batch != 0) batch_ = stage.global_batch;
+    for (const StageSource& change : stage.sources) {
+      for (std::size_t i = 0; i < states_.size(); ++i) {
+        if (feed_.sources[i].name != change.name) continue;
+        State& s = states_[i];
+        if (change.weight) s.weight = *change.weight;
+        if (!change.view || *change.view == s.view) continue;
+        s.view = *change.view;
+        if (s.lineage < 0) continue;
+        // Another view begins a new epoch.
+        s.epoch += Of(s).PassesBegun(s.draws);
+        s.draws = 0;
+        s.lineage = -1;
+      }
+    }
+  }
+
+  const Lineage& Of(const State& s) const {
+    return out_.lineages_[static_cast<std::size_t>(s.lineage)];
+  }
+
+  // Segments from step_ to `end` (not in it).
+  absl::Status LayStage(std::uint64_t end) {
+    while (step_ < end) {
+      PENSTOCK_ASSIGN_OR_RETURN(Segment segment, Begin());
+      if (out_.total_) return absl::OkStatus();
+      const auto [at, source] = FirstExhausted(segment);
+      const std::uint64_t next = std::min(at, end);
+      if (next > step_) Append(std::move(segment), next);
+      if (next == end) return absl::OkStatus();
+      if (feed_.exhaustion != Exhaustion::kRenormalise) {
+        out_.total_ = next;
+        return absl::OkStatus();
+      }
+      states_[source].exhausted = true;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Segment> Begin() {
+    Segment segment{.first_step = step_,
+                    .global_batch = batch_,
+                    .first_position = position_};
+    std::vector<Decimal> weights;
+    bool any = false;
+    for (const State& s : states_) {
+      weights.push_back(s.exhausted ? Decimal{} : s.weight);
+      any = any || weights.back().nanos > 0;
+    }
+    if (!any) {  // CheckFeed refused zero weights: all are exhausted
+      out_.total_ = step_;
+      return segment;
+    }
+    const WeightRounding rounding = RoundWeights(weights);
+    if (!rounding.ok()) return Refused(rounding);
+    PENSTOCK_RETURN_IF_ERROR(CheckRoom());
+    segment.mixture = MixtureOf(rounding.quotas);
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      if (rounding.quotas[i] > 0) PENSTOCK_RETURN_IF_ERROR(MakeLineage(i));
+      const State& s = states_[i];
+      segment.starts.push_back({s.lineage, s.draws, s.epoch});
+    }
+    return segment;
+  }
+
+  absl::Status Refused(const WeightRounding& rounding) const {
+    Problem problem = rounding.fault.problem;
+    problem.where = absl::StrCat(
+        "feed \"", feed_.name, "\", data step ", step_,
+        rounding.fault.source < 0
+            ? ""
+            : ", " + NameOf(feed_.sources[static_cast<std::size_t>(
+                         rounding.fault.source)]));
+    return MakeError(absl::StatusCode::kInvalidArgument, problem);
+  }
+
+  absl::Status CheckRoom() const {
+    if (out_.segments_.size() < kSegmentsMax) return absl::OkStatus();
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = "feed \"" + feed_.name + "\"",
+         .what = "stages and exhausted sources make too many mixtures",
+         .found = absl::StrCat("more than ", kSegmentsMax),
+         .expected = absl::StrCat("at most ", kSegmentsMax),
+         .action = "use fewer sources with a limit, or exhaustion: stop"});
+  }
+
+  std::shared_ptr<const Mixture> MixtureOf(
+      const std::vector<std::uint32_t>& quotas) {
+    if (quotas != quotas_) {
+      quotas_ = quotas;
+      mixture_ = std::make_shared<const Mixture>(quotas);
+    }
+    return mixture_;
+  }
+
+  absl::Status MakeLineage(std::size_t i) {
+    State& s = states_[i];
+    if (s.lineage >= 0) return absl::OkStatus();
+    const SourceSpec& spec = feed_.sources[i];
+    PENSTOCK_ASSIGN_OR_RETURN(
+        Lineage lineage,
+        Lineage::Create(s.view, spec.strata, inputs_[i], NameOf(spec)));
+    s.lineage = static_cast<std::int32_t>(out_.lineages_.size());
+    out_.lineages_.push_back(std::move(lineage));
+    return absl::OkStatus();
+  }
+
+  // The first data step that would draw a source beyond its limit, and which.
+  std::pair<std::uint64_t, std::size_t> FirstExhausted(const Segment& g) const {
+    std::pair<std::uint64_t, std::size_t> first{UINT64_MAX, 0};
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      const std::uint64_t limit = LimitOf(feed_, feed_.sources[i]);
+      const auto source = static_cast<std::uint32_t>(i);
+      const std::uint32_t quota = g.mixture->quota(source);
+      if (limit == 0 || quota == 0) continue;
+      const State& s = states_[i];
+      std::uint64_t left = 0;
+      if (s.epoch < limit) {
+        const std::uint64_t within = Of(s).DrawsWithin(limit - s.epoch);
+        left = within - std::min(within, s.draws);
+      }
+      if (left / quota >= kManyPeriods) continue;
+      const std::uint64_t step =
+          g.first_step + g.mixture->PositionOf(source, left) / g.global_batch;
+      first = std::min(first, {step, i});
+    }
+    return first;
+  }
+
+  void Append(Segment segment, std::uint64_t next) {
+    const std::uint64_t samples = (next - step_) * segment.global_batch;
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      states_[i].draws +=
+          segment.mixture->CountBefore(static_cast<std::uint32_t>(i), samples);
+    }
+    position_ += samples;
+    step_ = next;
+    out_.segments_.push_back(std::move(segment));
+  }
+
+  const FeedSpec& feed_;
+  const std::vector<SourceInput>& inputs_;
+  std::vector<State> states_;
+  std::uint64_t batch_, step_ = 0, position_ = 0;
+  std::vector<std::uint32_t> quotas_;  // of mixture_
+  std::shared_ptr<const Mixture> mixture_;
+  Schedule out_;
+};
+
+absl::StatusOr<Schedule> Schedule::Create(const FeedSpec& feed,
+                                          const std::vector<SourceInput>& inputs) {
+  return Builder(feed, inputs).Build();
+}
+
+const Segment& Schedule::At(std::uint64_t data_step) const {
+  const auto after = std::upper_bound(
+      segments_.begin(), segments_.end(), data_step,
+      [](std::uint64_t k, const Segment& s) { return k < s.first_step; });
+  return *std::prev(after);
+}
+
+std::vector<std::uint64_t> Schedule::CountsBefore(std::uint64_t data_step) const {
+  std::vector<std::uint64_t> counts;
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    const Segment& g = segments_[i];
+    counts.resize(g.starts.size());
+    if (g.first_step >= data_step) break;
+    const std::uint64_t end =
+        i + 1 < segments_.size()
+            ? std::min(data_step, segments_[i + 1].first_step)
+            : data_step;
+    for (std::uint32_t s = 0; s < counts.size(); ++s) {
+      counts[s] +=
+          g.mixture->CountBefore(s, (end - g.first_step) * g.global_batch);
+    }
+  }
+  return counts;
+}
+
+}  // namespace penstock::plan

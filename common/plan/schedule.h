@@ -1,0 +1,64 @@
+#ifndef PENSTOCK_COMMON_PLAN_SCHEDULE_H_
+#define PENSTOCK_COMMON_PLAN_SCHEDULE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/plan/feed_spec.h"
+#include "common/plan/lineage.h"
+#include "common/plan/mixture.h"
+
+namespace penstock::plan {
+
+// Data steps with one mixture: a stage of the feed, or what is left of one when
+// a source is exhausted.
+struct Segment {
+  // Where a source stands when the segment begins.
+  struct Start {
+    std::int32_t lineage = -1;  // none: never drawn here
+    std::uint64_t draws = 0;    // of the lineage, before
+    std::uint64_t epoch = 0;    // that the lineage's pass 0 is
+  };
+  std::uint64_t first_step = 0, global_batch = 1;
+  std::uint64_t first_position = 0;  // samples before it
+  std::shared_ptr<const Mixture> mixture;
+  std::vector<Start> starts;  // by source
+};
+
+// The stages of a feed laid out over data steps.
+//
+// Threading: immutable, any thread. Bounds: kSegmentsMax segments, 640 KiB each.
+class Schedule {
+ public:
+  static constexpr std::size_t kSegmentsMax = 512;
+
+  // `feed` is checked and its sources are sorted, one input for each.
+  //
+  // kInvalidArgument: as Lineage::Create; too many segments; weights of a stage
+  //                   that are all zero
+  static absl::StatusOr<Schedule> Create(const FeedSpec& feed,
+                                         const std::vector<SourceInput>& inputs);
+
+  const std::vector<Segment>& segments() const { return segments_; }
+  const std::vector<Lineage>& lineages() const { return lineages_; }
+  // Data steps until the data ends; none: never.
+  std::optional<std::uint64_t> total() const { return total_; }
+
+  const Segment& At(std::uint64_t data_step) const;
+  // Samples of each source in the data steps [0, data_step).
+  std::vector<std::uint64_t> CountsBefore(std::uint64_t data_step) const;
+
+ private:
+  class Builder;
+
+  std::vector<Segment> segments_;  // by first_step; the first is 0
+  std::vector<Lineage> lineages_;
+  std::optional<std::uint64_t> total_;
+};
+
+}  // namespace penstock::plan
+
+#endif  // PENSTOCK_COMMON_PLAN_SCHEDULE_H_
