@@ -51,7 +51,7 @@ absl::Status CheckMultiple(const std::string& subject, std::uint64_t length,
       absl::StrCat("a length of ", length),
       absl::StrCat("a multiple of ", unit, ": ",
                    low == 0 ? "" : absl::StrCat(low, " or "), low + unit),
-      "set the feed's length_multiple, or take another cp size or mode");
+      "pad it to one of these lengths, or take another cp size or mode");
 }
 
 absl::Status CheckBoundaries(std::uint64_t sequence,
