@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "common/hash/hash.h"
 #include "common/plan/cut.h"
+#include "common/plan/mesh.h"
 #include "common/plan/weights.h"
 #include "common/status/status.h"
 #include "server/cli/command.h"
