@@ -179,11 +179,11 @@ absl::StatusOr<std::vector<Piece>> PiecesOf(const Mesh& mesh, Rank rank,
                   "the batch is empty", "0 items",
                   absl::StrCat("a multiple of ", mesh.DataWorld()));
   }
-  PENSTOCK_RETURN_IF_ERROR(CheckCut(items, 0, mesh.DataWorld()));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t share,
+                            UnitsOfRank({}, items, mesh.DataWorld()));
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::vector<IndexRange> slice,
       CpSlice(CpMode::kContiguous, sequence, mesh.SizeOf(AxisName::kCp), cp));
-  const std::uint64_t share = items / mesh.DataWorld();
   const std::uint64_t row = data.value * share;
   const std::uint64_t at = slice.front().begin;
   return std::vector<Piece>{{.step = step,

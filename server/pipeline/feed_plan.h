@@ -52,9 +52,12 @@ struct SourceRef {
 struct PlannedStep {
   std::vector<SampleRef> samples;  // of all ranks, global order
   std::uint64_t units = 0;         // of every rank, masked ones included
-  // By rank, in its order: indices of its samples; the units after them are
-  // masked.
-  std::vector<std::vector<std::uint64_t>> ranks;
+  struct Rank {
+    // Indices of its samples, in its order; the units after them are masked.
+    std::vector<std::uint64_t> samples;
+    double loss_scale = 1;
+  };
+  std::vector<Rank> ranks;
 };
 
 // Threading: const calls from any thread.

@@ -322,8 +322,6 @@ class JobPipeline::Impl {
     PENSTOCK_ASSIGN_OR_RETURN(PlannedStep planned,
                               plan_->Step(work.step, options_.data_world));
     work.whole = work.ranks.size() == options_.data_world;
-    work.units = planned.units;
-    work.global_samples = planned.samples.size();
     TakeItems(planned, work);
     PENSTOCK_RETURN_IF_ERROR(
         BuildStep(*plan_, layout_, shards_, sides_, work));
@@ -605,11 +603,9 @@ class JobPipeline::Impl {
       std::lock_guard lock(mutex_);
       for (auto& [rank, batch] : batches) {
         batch.step = work.step;
-        batch.units = work.units;
+        batch.units = work.rank_units;
         batch.global_samples = work.global_samples;
-        batch.loss_scale =
-            plan::LossScale(batch.sample_ids.size(), work.global_samples,
-                            options_.data_world);
+        batch.loss_scale = work.loss_scales[rank];
         batch.slot = work.slots[rank];
         batch.batch_digest = layout::DigestOfDigests(batch.item_digests);
         if (work.whole) batch.global_digest = layout::DigestOfDigests(all);

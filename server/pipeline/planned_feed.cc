@@ -101,8 +101,13 @@ class PlannedFeed : public FeedPlan {
         plan::BatchCut cut,
         plan::CutBatch(plan::CutRuleOf(feed_.feed()), batch.units,
                        batch.samples.size(), data_world));
-    PlannedStep out{
-        .units = cut.units, .ranks = std::move(cut.samples)};
+    PlannedStep out;
+    out.units = cut.units;
+    for (std::vector<std::uint64_t>& samples : cut.samples) {
+      const double scale = plan::LossScale(samples.size(), batch.samples.size(),
+                                           data_world);
+      out.ranks.push_back({std::move(samples), scale});
+    }
     out.samples.reserve(batch.samples.size());
     for (const plan::Sample& s : batch.samples) {
       out.samples.push_back({.id = feed_.IdOf(s),

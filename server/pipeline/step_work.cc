@@ -258,9 +258,12 @@ class StepBuilder {
 }  // namespace
 
 void TakeItems(PlannedStep& planned, StepWork& work) {
+  work.rank_units = planned.units;
+  work.global_samples = planned.samples.size();
   std::map<std::uint64_t, StepItem> items;  // by place in the global order
   for (const auto& [rank, slot] : work.slots) {
-    const auto& samples = planned.ranks[rank];
+    const auto& samples = planned.ranks[rank].samples;
+    work.loss_scales[rank] = planned.ranks[rank].loss_scale;
     for (std::uint64_t local = 0; local < samples.size(); ++local) {
       StepItem& item = items[samples[local]];
       item.sample = std::move(planned.samples[samples[local]]);
@@ -278,7 +281,7 @@ void ClearMasked(const BatchLayout& layout, std::span<std::uint8_t> arena,
   for (const StepItem& item : work.items) ++samples[item.rank];
   for (const auto& [rank, slot] : work.slots) {
     for (const auto& tensor : layout.slab.tensors) {
-      for (std::uint64_t i = samples[rank]; i < work.units; ++i) {
+      for (std::uint64_t i = samples[rank]; i < work.rank_units; ++i) {
         const auto out = arena.subspan(slot.offset + tensor.ItemOffset(i),
                                        tensor.item_bytes());
         std::memset(out.data(), 0, out.size());

@@ -80,8 +80,9 @@ struct StepWork {
   std::map<std::uint32_t, shm::SlotRef> slots;  // by rank
   std::vector<StepItem> items;                  // global order, of those ranks
   bool whole = false;                           // all items of the step
-  std::uint64_t units = 0;           // of a rank, masked ones included
+  std::uint64_t rank_units = 0;      // of every rank, masked ones included
   std::uint64_t global_samples = 0;  // of all ranks
+  std::map<std::uint32_t, double> loss_scales;  // by rank
   std::vector<std::unique_ptr<GopUnit>> units;
   std::map<std::pair<std::uint32_t, std::uint32_t>, SideRead> sides;
   // (source, track, frame) -> ns on the capture's clock

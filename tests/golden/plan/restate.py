@@ -147,48 +147,197 @@ def windows(index, captures, view):
     return out or None
 
 
+# ---- strata -----------------------------------------------------------------
+def tempered(value, largest, temperature):
+    """2^59 * (value / largest)^(1/temperature), with 48-bit logarithms."""
+    def log2(v):
+        whole = v.bit_length() - 1
+        m, bits = (v << 62) >> whole, 0
+        for _ in range(48):
+            m = m * m >> 62
+            bits <<= 1
+            if m >= 2 << 62:
+                m, bits = m >> 1, bits | 1
+        return whole << 48 | bits
+
+    below = (log2(largest) - log2(value)) * 10**9
+    exponent = below // int(fractions.Fraction(temperature) * 10**9)
+    if exponent >> 48 > 59:
+        return 0
+    share, half = 1 << 59, 1 << 61
+    for bit in range(47, -1, -1):
+        half = math.isqrt(half << 62)
+        if exponent >> bit & 1:
+            share = share * half >> 62
+    return share >> (exponent >> 48)
+
+
+def strata_quotas(strata, sizes):
+    """sizes: {label: samples}; quotas in the order of the labels."""
+    labels = sorted(sizes)
+    mode = strata.get("mode", "proportional")
+    if mode == "uniform":
+        return round_weights(["1"] * len(labels))
+    if mode == "explicit":
+        return round_weights([strata["weights"][x] for x in labels])
+    if mode == "temperature":
+        top = max(sizes.values())
+        return round_weights([str(tempered(sizes[x], top, strata["temperature"]))
+                              for x in labels])
+    return round_weights([str(sizes[x]) for x in labels])
+
+
 # ---- planner ----------------------------------------------------------------
+class Source:
+    """A source under one view: groups of windows, each with its own passes."""
+
+    def __init__(self, index, spec, view):
+        labels = spec.get("labels") or [""] * len(spec["captures"])
+        self.labels = sorted(set(labels))
+        self.windows = [
+            windows(index, [c for c, x in zip(spec["captures"], labels)
+                            if x == label], view)
+            for label in self.labels]
+        self.order = None
+        if spec.get("strata"):
+            sizes = {x: len(w) for x, w in zip(self.labels, self.windows)}
+            self.order = mixture(strata_quotas(spec["strata"], sizes))
+        self.drawn = [0] * len(self.labels)
+        self.total = 0
+
+    def next(self):
+        g = self.order[self.total % Q] if self.order else 0
+        draw = self.drawn[g]
+        self.total += 1
+        self.drawn[g] += 1
+        return g, *divmod(draw, len(self.windows[g]))
+
+    def passes(self):
+        return max(-(-d // len(w)) for d, w in zip(self.drawn, self.windows))
+
+    def copy(self):
+        other = object.__new__(Source)
+        other.__dict__ = dict(self.__dict__, drawn=list(self.drawn))
+        return other
+
+
 class Plan:
+    """Walks over every data step from 0; nothing is computed ahead."""
+
     def __init__(self, feed, index):
-        self.feed = feed
-        self.sources = sorted(feed["sources"], key=lambda s: s["name"].encode())
-        quotas = round_weights([s.get("weight", "1") for s in self.sources])
-        self.quotas = quotas
-        self.period = mixture(quotas)
-        self.views = [windows(index, s["captures"], s["view"])
-                      for s in self.sources]
+        self.feed, self.index = feed, index
+        self.specs = sorted(feed["sources"], key=lambda s: s["name"].encode())
+        n = len(self.specs)
+        self.weights = [s.get("weight", "1") for s in self.specs]
+        self.views = [s["view"] for s in self.specs]
+        self.sources, self.epochs = [None] * n, [0] * n
+        self.out = [False] * n
+        self.batch = feed["global_batch"]
+        self.counts = [0] * n
+        self.sizes = [0] * n
+        self.begin()
 
-    def slot(self, position):
-        period, t = divmod(position, Q)
-        s = self.period[t]
-        return s, period * self.quotas[s] + self.period[:t].count(s)
+    def begin(self):
+        weights = ["0" if o else w for o, w in zip(self.out, self.weights)]
+        self.at = 0
+        self.quotas = round_weights(weights)
+        self.order = mixture(self.quotas) if self.quotas else None
+        for i, q in enumerate(self.quotas or []):
+            if q and self.sources[i] is None:
+                self.sources[i] = Source(self.index, self.specs[i], self.views[i])
+                size = sum(map(len, self.sources[i].windows))
+                self.sizes[i] = self.sizes[i] or size
 
-    def sample(self, position):
-        s, rank = self.slot(position)
-        n = len(self.views[s])
-        epoch, i = divmod(rank, n)
-        if self.feed["order"] == "shuffle":
-            key = make_key(self.feed["seed"], "plan.order",
-                           self.sources[s]["name"], epoch)
-            i = permute(n, key, i)
-        return [s, epoch, i, *self.views[s][i]]
+    def enter(self, stage):
+        self.batch = stage.get("global_batch") or self.batch
+        for change in stage.get("sources", []):
+            i = [s["name"] for s in self.specs].index(change["name"])
+            self.weights[i] = change.get("weight", self.weights[i])
+            if "view" in change and change["view"] != self.views[i]:
+                self.views[i] = change["view"]
+                if self.sources[i] is not None:
+                    self.epochs[i] += self.sources[i].passes()
+                    self.sources[i] = None
+        self.begin()
 
-    def step(self, k):
-        g = self.feed["global_batch"]
-        return [self.sample(k * g + i) for i in range(g)]
+    def limit(self, i):
+        return self.specs[i].get("epochs") or self.feed["epochs"]
 
-    def total_steps(self):
-        """Walks until a source is drawn once too often."""
-        if not self.feed["epochs"]:
-            return None
-        left = [self.feed["epochs"] * len(v) for v in self.views]
-        position = 0
+    def try_step(self):
+        """The samples of a step, and the first source drawn beyond its limit."""
+        sources = [s and s.copy() for s in self.sources]
+        samples, beyond = [], set()
+        for j in range(self.batch):
+            i = self.order[(self.at + j) % Q]
+            g, passes, place = sources[i].next()
+            epoch = self.epochs[i] + passes
+            if self.limit(i) and epoch >= self.limit(i):
+                beyond.add(i)
+            samples.append((i, g, epoch, place))
+        return sources, samples, min(beyond) if beyond else None
+
+    def data_step(self, k):
+        """Samples, or None when the data has ended. Called for 0, 1, 2, …"""
+        for stage in self.feed.get("stages", []):
+            if stage["step"] == k:
+                self.enter(stage)
         while True:
-            s = self.period[position % Q]
-            if left[s] == 0:
-                return position // self.feed["global_batch"]
-            left[s] -= 1
-            position += 1
+            if self.quotas is None:
+                return None
+            sources, samples, beyond = self.try_step()
+            if beyond is None:
+                break
+            if self.feed.get("exhaustion") != "renormalise":
+                return None
+            self.out[beyond] = True
+            self.begin()
+        self.sources, self.at = sources, self.at + self.batch
+        return [self.named(*s) for s in samples]
+
+    def named(self, i, g, epoch, place):
+        source = self.sources[i]
+        label, of_group = source.labels[g], source.windows[g]
+        if self.feed["order"] == "shuffle":
+            name = self.specs[i]["name"] + ("/" + label if label else "")
+            key = make_key(self.feed["seed"], "plan.order", name, epoch)
+            place = permute(len(of_group), key, place)
+        return [i, label, epoch, place, *of_group[place]]
+
+    def evaluated(self):
+        out = []
+        for i, spec in enumerate(self.specs):
+            if self.weights[i] == "0":
+                continue
+            w = windows(self.index, spec["captures"], spec["view"])
+            self.sizes[i] = len(w)
+            key = make_key(self.feed["seed"], "plan.order", spec["name"], 0)
+            for j in range(len(w)):
+                at = permute(len(w), key, j) if self.feed["order"] == "shuffle" else j
+                out.append([i, "", 0, at, *w[at]])
+        return out
+
+    def run(self, wanted, bound):
+        """({step: (data step, units, counts before, samples)}, total steps)."""
+        if self.feed.get("mode") == "evaluation":
+            every, g = self.evaluated(), self.batch
+            steps = [every[i:i + g] for i in range(0, len(every), g)]
+            counts = lambda k: [sum(1 for s in every[:k * g] if s[0] == i)
+                                for i in range(len(self.specs))]
+            return ({k: (k, g, counts(k), steps[k]) for k in wanted}, len(steps))
+        skip = [(s["from"], s["to"]) for s in self.feed.get("skip", [])]
+        out, k = {}, 0
+        for data_step in range(bound):
+            samples = self.data_step(data_step)
+            if samples is None:
+                return out, k
+            if any(a <= data_step < b for a, b in skip):
+                continue
+            if k in wanted:
+                out[k] = (data_step, self.batch, list(self.counts), samples)
+            for s in samples:
+                self.counts[s[0]] += 1
+            k += 1
+        return out, None
 
 
 def canonical(value):
@@ -209,10 +358,41 @@ def canonical_order(feed):
                 "stride": stride, "hop": hop, "align": v.get("align", "none"),
                 "fps": f"{f.numerator}/{f.denominator}" if fps else None}
 
+    def decimal(text):
+        whole, _, rest = str(text).partition(".")
+        rest = rest.rstrip("0")
+        return (str(int(whole)) + ("." + rest if rest else ""))
+
+    def strata(s):
+        if not s:
+            return None
+        mode = s.get("mode", "proportional")
+        return {"by": s["by"], "mode": mode,
+                "temperature": decimal(s["temperature"])
+                if mode == "temperature" else None,
+                "weights": {k: decimal(v)
+                            for k, v in s.get("weights", {}).items()}}
+
+    limited = feed["epochs"] or any(s.get("epochs") for s in sources)
+    exhaustion = feed.get("exhaustion") or ("stop" if limited else "repeat")
+    exact = feed.get("stages") or exhaustion == "renormalise"
     return canonical({
-        "plan_version": 1, "seed": feed["seed"], "epochs": feed["epochs"],
+        "plan_version": 2, "seed": feed["seed"],
+        "mode": feed.get("mode", "training"), "exhaustion": exhaustion,
         "global_batch": feed["global_batch"], "order": feed["order"],
-        "sources": [{"name": s["name"], "quota": q, "view": view(s["view"])}
+        "skip": feed.get("skip", []),
+        "stages": [{"step": s["step"], "global_batch": s.get("global_batch", 0),
+                    "sources": [{"name": c["name"],
+                                 "weight": decimal(c["weight"])
+                                 if "weight" in c else None,
+                                 "view": view(c["view"]) if "view" in c else None}
+                                for c in s.get("sources", [])]}
+                   for s in feed.get("stages", [])],
+        "sources": [{"name": s["name"], "quota": q,
+                     "limit": (s.get("epochs") or feed["epochs"])
+                     if exhaustion != "repeat" else 0,
+                     "weight": decimal(s.get("weight", "1")) if exact else None,
+                     "strata": strata(s.get("strata")), "view": view(s["view"])}
                     for s, q in zip(sources, quotas)]})
 
 
@@ -348,7 +528,88 @@ outputs:
                   {"name": "x", "kind": "video", "width": 8, "height": 8,
                    "layout": "tchw", "colour": "rgb", "resize": "bilinear"}]},
      "steps": [0, 9, 100]},
+    {"yaml": """\
+name: staged
+seed: 5
+global_batch: 16
+exhaustion: renormalise
+skip:
+  - {from: 3, to: 5}
+  - {from: 9, to: 10}
+sources:
+  - {name: a, dataset: a, weight: 1, epochs: 1, view: {frames: 16}}
+  - name: b
+    dataset: a
+    weight: 2
+    view: {frames: 16, hop: 5}
+    strata: {by: [title], mode: temperature, temperature: 2.5}
+  - name: c
+    dataset: a
+    weight: 0
+    epochs: 2
+    view: {frames: 16}
+    strata: {by: [title, condition.map], mode: explicit, weights: [{label: "x|1", weight: 3}, {label: "y|", weight: 0.5}]}
+stages:
+  - step: 4
+    global_batch: 24
+    sources:
+      - {name: c, weight: 1.50}
+  - step: 12
+    sources:
+      - {name: b, view: {frames: 16, hop: 16}}
+      - {name: c, weight: 0.25}
+outputs:
+  - {name: time, times: {}}
+""",
+     "feed": {"seed": 5, "global_batch": 16, "epochs": 0, "order": "shuffle",
+              "exhaustion": "renormalise",
+              "skip": [{"from": 3, "to": 5}, {"from": 9, "to": 10}],
+              "sources": [
+                  {"name": "a", "weight": "1", "epochs": 1, "captures": [0],
+                   "view": {"frames": 16}},
+                  {"name": "b", "weight": "2", "captures": [0, 1, 3],
+                   "labels": ["doom", "wolf", "doom"],
+                   "view": {"frames": 16, "hop": 5},
+                   "strata": {"by": ["title"], "mode": "temperature",
+                              "temperature": "2.5"}},
+                  {"name": "c", "weight": "0", "epochs": 2,
+                   "captures": [1, 2], "labels": ["x|1", "y|"],
+                   "view": {"frames": 16},
+                   "strata": {"by": ["title", "condition.map"],
+                              "mode": "explicit",
+                              "weights": {"x|1": "3", "y|": "0.5"}}}],
+              "stages": [
+                  {"step": 4, "global_batch": 24,
+                   "sources": [{"name": "c", "weight": "1.50"}]},
+                  {"step": 12, "sources": [
+                      {"name": "b", "view": {"frames": 16, "hop": 16}},
+                      {"name": "c", "weight": "0.25"}]}],
+              "outputs": [{"name": "time", "kind": "times"}]},
+     "steps": [0, 2, 3, 4, 6, 7, 8, 9, 20, 40]},
+    {"yaml": """\
+name: evaluated
+seed: 6
+global_batch: 32
+mode: evaluation
+sources:
+  - {name: b, dataset: a, view: {frames: 16}}
+  - {name: a, dataset: a, view: {frames: 16, hop: 40}}
+  - {name: none, dataset: a, weight: 0, view: {frames: 16}}
+outputs:
+  - {name: time, times: {}}
+""",
+     "feed": {"seed": 6, "global_batch": 32, "epochs": 0, "order": "shuffle",
+              "mode": "evaluation",
+              "sources": [
+                  {"name": "b", "captures": [1], "view": {"frames": 16}},
+                  {"name": "a", "captures": [0, 2],
+                   "view": {"frames": 16, "hop": 40}},
+                  {"name": "none", "weight": "0", "captures": [3],
+                   "view": {"frames": 16}}],
+              "outputs": [{"name": "time", "kind": "times"}]},
+     "steps": [0, 1]},
 ]
+BOUND = 1200  # data steps walked; a feed that has not ended then never does
 
 
 def random_vectors():
@@ -395,20 +656,30 @@ def feed_vectors():
     for case in FEEDS:
         feed, plan = case["feed"], Plan(case["feed"], INDEX)
         order, content = canonical_order(feed), canonical_content(feed)
+        steps, total = plan.run(case["steps"], BOUND)
         out.append({
             "yaml": case["yaml"], "order": order, "content": content,
             "order_digest": digest("penstock.order.v1", order),
             "content_digest": digest("penstock.content.v1", content),
-            "captures": [s["captures"] for s in plan.sources],
-            "sizes": [len(v) for v in plan.views],
-            "total_steps": plan.total_steps(),
-            "steps": [{"step": k, "samples": plan.step(k)}
-                      for k in case["steps"]]})
+            "captures": [s["captures"] for s in plan.specs],
+            "labels": [s.get("labels", []) for s in plan.specs],
+            "sizes": plan.sizes, "total_steps": total,
+            "steps": [{"step": k, "data_step": d, "units": u, "counts": c,
+                       "samples": x}
+                      for k, (d, u, c, x) in sorted(steps.items())]})
     return out
 
 
-def cut(batch, world):
-    return [[i for i in range(batch) if i % world == r] for r in range(world)]
+def cut(mode, batch, samples, micro, world):
+    """Every rank as many units: whole microbatches, the last ones masked."""
+    units = -(-batch // world)
+    units = -(-units // (micro or 1)) * (micro or 1)
+    size = micro or units
+    ranks = [[] for _ in range(world)]
+    for i in range(samples):
+        ranks[i % world if mode == "strided" else i // size % world].append(i)
+    return {"mode": mode, "batch": batch, "samples": samples, "micro": micro,
+            "world": world, "units": units, "ranks": ranks}
 
 
 def main():
@@ -420,12 +691,19 @@ def main():
         "views": [{"captures": c, "view": v, "windows": windows(INDEX, c, v)}
                   for c, v in VIEWS],
         "feeds": feed_vectors(),
-        "cut": [{"batch": b, "world": w, "ranks": cut(b, w)}
-                for b, w in ((12, 1), (12, 4), (12, 12), (6, 2))],
-        "sample_id": {"source": "doom", "epoch": 0, "index": 1734,
+        "cut": [cut(m, *c) for m in ("strided", "megatron")
+                for c in ((12, 12, 0, 1), (12, 12, 0, 4), (12, 12, 3, 2),
+                          (12, 12, 1, 12), (6, 6, 0, 2), (13, 13, 2, 3),
+                          (16, 5, 2, 4), (3, 3, 0, 5), (8, 0, 1, 2))],
+        "tempered": [{"value": v, "largest": n, "temperature": t,
+                      "share": tempered(v, n, t)}
+                     for v, n in ((1, 1), (1, 2), (3, 1000), (999, 1000),
+                                  (1, 10**12), (7 * 10**8, 10**9))
+                     for t in ("1", "2.5", "0.25", "100", "0.000000001")],
+        "sample_id": {"source": "doom", "stratum": "e1|dark", "epoch": 0, "index": 1734,
                       "capture": "9f86d081884c7d65" + "00" * 24, "start": 960,
                       "frames": 16, "stride": 2,
-                      "id": "doom:0:1734@9f86d081884c7d65[960+16*2]"},
+                      "id": "doom/e1|dark:0:1734@9f86d081884c7d65[960+16*2]"},
     }
     text = "{\n" + ",\n".join(
         f"{json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}"

@@ -9,6 +9,7 @@
 #include "common/plan/canonical.h"
 #include "common/plan/cut.h"
 #include "common/plan/planner.h"
+#include "common/plan/strata.h"
 #include "common/random/permutation.h"
 #include "tests/unit/plan/small_world.h"
 
@@ -159,13 +160,14 @@ TEST_CASE("golden: planned steps", "[plan][golden]") {
     auto feed = config::ParseFeed(c.at("yaml").get<std::string>(), "golden");
     REQUIRE(feed.ok());
     std::vector<SourceInput> inputs;
-    for (const Json& captures : c.at("captures")) {
-      inputs.push_back({format::ViewOf(rows), Selected(captures)});
+    for (std::size_t i = 0; i < c.at("captures").size(); ++i) {
+      inputs.push_back({format::ViewOf(rows), Selected(c.at("captures")[i]),
+                        c.at("labels")[i].get<std::vector<std::string>>()});
     }
     auto planner = Planner::Create(*feed, inputs);
     REQUIRE(planner.status().message() == "");
     for (std::uint32_t s = 0; s < inputs.size(); ++s) {
-      if (planner->mixture().quota(s) == 0) continue;
+      if (planner->SourceSize(s) == 0) continue;  // never drawn
       CHECK(planner->SourceSize(s) == c.at("sizes")[s].get<std::uint64_t>());
     }
     const auto total = planner->TotalSteps();
@@ -173,9 +175,13 @@ TEST_CASE("golden: planned steps", "[plan][golden]") {
     for (const Json& step : c.at("steps")) {
       auto batch = planner->PlanStep({step.at("step").get<std::uint64_t>()});
       REQUIRE(batch.ok());
+      CHECK(batch->data_step == step.at("data_step").get<std::uint64_t>());
+      CHECK(batch->units == step.at("units").get<std::uint64_t>());
+      CHECK(planner->CountsBefore({step.at("step").get<std::uint64_t>()}) ==
+            step.at("counts").get<U64s>());
       Json samples = Json::array();
       for (const Sample& s : batch->samples) {
-        samples.push_back({s.source, s.epoch.value, s.index, s.capture,
+        samples.push_back({s.source, planner->StratumOf(s), s.epoch.value, s.index, s.capture,
                            s.start_frame, s.stride});
       }
       CHECK(samples == step.at("samples"));
@@ -185,9 +191,18 @@ TEST_CASE("golden: planned steps", "[plan][golden]") {
 
 TEST_CASE("golden: cut and sample ids", "[plan][golden]") {
   for (const Json& c : Golden().at("cut")) {
-    auto ranks = AssignToRanks(c.at("batch"), 0, c.at("world"));
-    REQUIRE(ranks.ok());
-    CHECK(*ranks == c.at("ranks").get<std::vector<U64s>>());
+    const CutRule rule{c.at("mode") == "megatron" ? CutMode::kMegatron
+                                                  : CutMode::kStrided,
+                       c.at("micro"), Uneven::kMask};
+    auto cut = CutBatch(rule, c.at("batch"), c.at("samples"), c.at("world"));
+    REQUIRE(cut.ok());
+    CHECK(cut->units == c.at("units").get<std::uint64_t>());
+    CHECK(cut->samples == c.at("ranks").get<std::vector<U64s>>());
+  }
+  for (const Json& c : Golden().at("tempered")) {
+    CHECK(TemperedShare(c.at("value"), c.at("largest"),
+                        *ParseDecimal(c.at("temperature").get<std::string>())) ==
+          c.at("share").get<std::uint64_t>());
   }
   const Json& c = Golden().at("sample_id");
   Digest256 id;
@@ -197,8 +212,9 @@ TEST_CASE("golden: cut and sample ids", "[plan][golden]") {
                  .start_frame = c.at("start"),
                  .stride = c.at("stride"),
                  .frames = c.at("frames")};
-  CHECK(SampleId(s, c.at("source").get<std::string>(), id) ==
-        c.at("id").get<std::string>());
+  CHECK(SampleId(s, c.at("source").get<std::string>(),
+                 c.at("stratum").get<std::string>(),
+                 id) == c.at("id").get<std::string>());
 }
 
 }  // namespace

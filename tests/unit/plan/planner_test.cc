@@ -45,11 +45,11 @@ Samples ThroughRanks(const Planner& planner, std::uint64_t steps,
     auto batch = planner.PlanStep({k});
     REQUIRE(batch.ok());
     Samples merged(batch->samples.size());
-    auto ranks = AssignToRanks(batch->samples.size(), 0, world);
-    REQUIRE(ranks.ok());
+    auto cut = CutBatch({}, batch->units, batch->samples.size(), world);
+    REQUIRE(cut.ok());
     for (std::uint32_t r = 0; r < world; ++r) {
-      for (std::size_t j = 0; j < (*ranks)[r].size(); ++j) {
-        merged[r + j * world] = batch->samples[(*ranks)[r][j]];
+      for (std::size_t j = 0; j < cut->samples[r].size(); ++j) {
+        merged[r + j * world] = batch->samples[cut->samples[r][j]];
       }
     }
     out.insert(out.end(), merged.begin(), merged.end());
@@ -152,6 +152,7 @@ TEST_CASE("B-10, B-23: with several sources the data ends at one step for all",
     }
     // One more step would begin an epoch too many.
     feed.epochs = 0;
+    feed.exhaustion = Exhaustion::kRepeat;
     bool exceeds = false;
     for (const Sample& s :
          Walk(*Planner::Create(feed, inputs), steps, steps + 1)) {

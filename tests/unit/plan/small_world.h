@@ -94,6 +94,7 @@ inline plan::FeedSpec MakeFeed(std::uint64_t seed, std::uint64_t global_batch,
   feed.seed = Seed{seed};
   feed.global_batch = global_batch;
   feed.epochs = epochs;
+  if (epochs != 0) feed.exhaustion = plan::Exhaustion::kStop;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     plan::SourceSpec s;
     s.name = std::string(1, static_cast<char>('a' + i));
