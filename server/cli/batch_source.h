@@ -30,6 +30,8 @@ struct ConsumedBatch {
   std::uint64_t step = 0;
   std::span<const std::uint8_t> bytes;
   std::vector<std::string> sample_ids, item_digests;  // hex, as described
+  std::uint64_t units = 0, global_samples = 0;  // units after the samples: masked
+  double loss_scale = 1;
   std::string batch_digest, global_digest;            // hex
   std::uint64_t wait_ns = 0;
   std::shared_ptr<const void> keep;  // the slot goes back with it

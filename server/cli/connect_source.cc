@@ -68,6 +68,9 @@ class ClientSource final : public BatchSource {
       out.sample_ids.push_back(batch->sample_id(i));
       out.item_digests.push_back(batch->item_digest(i));
     }
+    out.units = info.units;
+    out.global_samples = info.global_samples;
+    out.loss_scale = info.loss_scale;
     out.batch_digest = info.batch_digest;
     out.global_digest = info.global_digest;
     out.wait_ns = info.wait_ns;

@@ -27,12 +27,11 @@ bool IsVideo(const layout::TensorDesc& t) {
   return t.dtype == layout::DType::kU8 && t.shape.size() == 5;
 }
 
-// Digests of the items, from the bytes where they lie.
+// Digests of the samples, from the bytes where they lie.
 std::vector<Digest128> DigestItems(
     const std::vector<layout::TensorDesc>& tensors,
-    std::span<const std::uint8_t> slab) {
+    std::span<const std::uint8_t> slab, std::uint64_t items) {
   std::vector<Digest128> out;
-  const std::uint64_t items = tensors.empty() ? 0 : tensors[0].shape[0];
   for (std::uint64_t i = 0; i < items; ++i) {
     std::vector<Digest128> chunks;
     for (const auto& t : tensors) {
@@ -46,6 +45,27 @@ std::vector<Digest128> DigestItems(
     out.push_back(layout::DigestOfDigests(chunks));
   }
   return out;
+}
+
+absl::Status CheckMasked(const std::vector<layout::TensorDesc>& tensors,
+                         const ConsumedBatch& batch) {
+  for (std::uint64_t i = batch.sample_ids.size(); i < batch.units; ++i) {
+    for (const auto& t : tensors) {
+      const auto bytes = batch.bytes.subspan(t.ItemOffset(i), t.item_bytes());
+      if (std::all_of(bytes.begin(), bytes.end(), [](auto b) { return b == 0; })) {
+        continue;
+      }
+      return MakeError(
+          absl::StatusCode::kDataLoss,
+          {.where = absl::StrFormat("step %d, unit %d, tensor \"%s\"", batch.step,
+                                    i, t.name),
+           .what = "a masked unit is not empty",
+           .found = "bytes other than 0",
+           .expected = "0",
+           .action = "report it with the dataset, the feed and the step"});
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckDigests(const ConsumedBatch& batch,
@@ -93,6 +113,9 @@ void PrintStep(const ConsumedBatch& batch, const FeedFlags& flags,
                  {"rank", flags.options.rank},
                  {"world", flags.options.world},
                  {"samples", batch.sample_ids},
+                 {"units", batch.units},
+                 {"global_samples", batch.global_samples},
+                 {"loss_scale", batch.loss_scale},
                  {"wait_ms", static_cast<double>(batch.wait_ns) / 1e6}};
     if (flags.digest) {
       line["digest"] = digest;
@@ -151,7 +174,9 @@ absl::Status Consume(const FeedFlags& flags, bool json) {
     }
     std::string digest;
     if (flags.digest) {
-      const auto seen = DigestItems(source->tensors(), batch->bytes);
+      const auto seen = DigestItems(source->tensors(), batch->bytes,
+                                    batch->sample_ids.size());
+      PENSTOCK_RETURN_IF_ERROR(CheckMasked(source->tensors(), *batch));
       PENSTOCK_RETURN_IF_ERROR(CheckDigests(*batch, seen));
       digest = hash::Hex(layout::DigestOfDigests(seen));
     }
@@ -159,7 +184,7 @@ absl::Status Consume(const FeedFlags& flags, bool json) {
     totals.bytes += batch->bytes.size();
     totals.waits.push_back(batch->wait_ns);
     for (const auto& t : source->tensors()) {
-      if (IsVideo(t)) totals.frames += t.shape[0] * t.shape[1];
+      if (IsVideo(t)) totals.frames += batch->sample_ids.size() * t.shape[1];
     }
     PrintStep(*batch, flags, digest, json);
   }

@@ -106,6 +106,9 @@ class InProcessSource final : public BatchSource {
     out.bytes = std::span<const std::uint8_t>(pipeline_->arena().bytes())
                     .subspan(slot.offset, pipeline_->layout().slab.bytes);
     out.sample_ids = batch->sample_ids;
+    out.units = batch->units;
+    out.global_samples = batch->global_samples;
+    out.loss_scale = batch->loss_scale;
     for (const auto& d : batch->item_digests) {
       out.item_digests.push_back(hash::Hex(d));
     }

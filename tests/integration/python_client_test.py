@@ -102,6 +102,30 @@ class ClientTest(unittest.TestCase):
             check=True, capture_output=True, text=True).stdout
         return [json.loads(line) for line in text.splitlines() if "digest" in line]
 
+    def test_masked_units(self):
+        with open(self.home + "/feed.yaml") as f:
+            text = f.read()
+        with open(self.home + "/uneven.yaml", "w") as f:
+            f.write(text.replace("seed: 5", "seed: 5\nuneven: mask"))
+        feeds = [penstock.attach(self.home + "/uneven.yaml", "new", job="uneven",
+                                 data=(r, 3), address=self.home + "/run",
+                                 incarnation="u", timeout=60) for r in range(3)]
+        threads = [threading.Thread(target=lambda f=f: f.info) for f in feeds]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        steps = [next(f) for f in feeds]
+        self.assertEqual([s.samples for s in steps], [3, 3, 2])
+        self.assertEqual([s.units for s in steps], [4, 4, 4])
+        self.assertEqual([len(s.microbatches) for s in steps], [2, 2, 2])
+        self.assertAlmostEqual(sum(s.loss_scale for s in steps), 3)
+        self.assertAlmostEqual(steps[2].loss_scale, 3 * 2 / 8)
+        self.assertTrue(steps[2]["video"][:2].any())
+        self.assertFalse(steps[2]["video"][2:].any())
+        for f in feeds:
+            f.close()
+
     def test_steps_are_read_only_views(self):
         with self.attach("views") as feed:
             step = next(feed)

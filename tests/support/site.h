@@ -49,6 +49,8 @@ class Site {
         << "\narena_bytes: 268435456\nlog_level: info\n";
   }
 
+  std::string home() const { return home_.string(); }
+
   void AddConfig(const std::string& line) {
     std::ofstream(home_ / "penstockd.yaml", std::ios::app) << line << "\n";
   }
