@@ -163,6 +163,19 @@ absl::Status Planner::LayEvaluation() {
   return absl::OkStatus();
 }
 
+// What `before` counts up to a step, without the steps that are skipped.
+template <typename Before>
+auto Planner::Delivered(Step step, const Before& before) const {
+  const std::uint64_t data_step = DataStep(step);
+  auto out = before(data_step);
+  for (const SkipSpec& s : feed_.skip) {
+    if (s.from >= data_step) break;
+    const auto from = before(s.from), to = before(std::min(s.to, data_step));
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] -= to[i] - from[i];
+  }
+  return out;
+}
+
 std::uint64_t Planner::SourceSize(std::uint32_t source) const {
   if (feed_.mode == Mode::kEvaluation) {
     for (std::size_t i = 0; i < evaluated_.size(); ++i) {
@@ -252,15 +265,12 @@ std::vector<std::uint64_t> Planner::CountsBefore(Step step) const {
     }
     return counts;
   }
-  const std::uint64_t data_step = DataStep(step);
-  std::vector<std::uint64_t> counts = schedule_.CountsBefore(data_step);
-  for (const SkipSpec& s : feed_.skip) {
-    if (s.from >= data_step) break;
-    const auto from = schedule_.CountsBefore(s.from);
-    const auto to = schedule_.CountsBefore(std::min(s.to, data_step));
-    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] -= to[i] - from[i];
-  }
-  return counts;
+  return Delivered(step, [this](std::uint64_t k) { return schedule_.CountsBefore(k); });
+}
+
+std::vector<double> Planner::AskedBefore(Step step) const {
+  if (feed_.mode == Mode::kEvaluation) return {};
+  return Delivered(step, [this](std::uint64_t k) { return schedule_.AskedBefore(k); });
 }
 
 }  // namespace penstock::plan

@@ -57,12 +57,16 @@ class Planner {
 
   // Samples of each source in the steps [0, step): what the mixture realised.
   std::vector<std::uint64_t> CountsBefore(Step step) const;
+  // And what the effective weights asked for; empty in evaluation.
+  std::vector<double> AskedBefore(Step step) const;
 
  private:
   class Walk;
 
   explicit Planner(FeedSpec feed, std::vector<SourceInput> inputs)
       : feed_(std::move(feed)), inputs_(std::move(inputs)) {}
+  template <typename Before>
+  auto Delivered(Step step, const Before& before) const;
   absl::Status LayTraining();
   absl::Status LayEvaluation();
   const std::vector<Lineage>& lineages() const {

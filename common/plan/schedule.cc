@@ -216,21 +216,23 @@ const Segment& Schedule::At(std::uint64_t data_step) const {
 }
 
 std::vector<std::uint64_t> Schedule::CountsBefore(std::uint64_t data_step) const {
-  std::vector<std::uint64_t> counts;
-  for (std::size_t i = 0; i < segments_.size(); ++i) {
-    const Segment& g = segments_[i];
-    counts.resize(g.starts.size());
-    if (g.first_step >= data_step) break;
-    const std::uint64_t end =
-        i + 1 < segments_.size()
-            ? std::min(data_step, segments_[i + 1].first_step)
-            : data_step;
+  std::vector<std::uint64_t> counts(segments_[0].starts.size());
+  EachBefore(data_step, [&](const Segment& g, std::uint64_t samples) {
     for (std::uint32_t s = 0; s < counts.size(); ++s) {
-      counts[s] +=
-          g.mixture->CountBefore(s, (end - g.first_step) * g.global_batch);
+      counts[s] += g.mixture->CountBefore(s, samples);
     }
-  }
+  });
   return counts;
+}
+
+std::vector<double> Schedule::AskedBefore(std::uint64_t data_step) const {
+  std::vector<double> asked(segments_[0].starts.size());
+  EachBefore(data_step, [&](const Segment& g, std::uint64_t samples) {
+    for (std::uint32_t s = 0; s < asked.size(); ++s) {
+      asked[s] += static_cast<double>(samples) * g.mixture->quota(s) / kMixturePeriod;
+    }
+  });
+  return asked;
 }
 
 }  // namespace penstock::plan

@@ -1,6 +1,7 @@
 #ifndef PENSTOCK_COMMON_PLAN_SCHEDULE_H_
 #define PENSTOCK_COMMON_PLAN_SCHEDULE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -50,9 +51,26 @@ class Schedule {
   const Segment& At(std::uint64_t data_step) const;
   // Samples of each source in the data steps [0, data_step).
   std::vector<std::uint64_t> CountsBefore(std::uint64_t data_step) const;
+  // What the effective weights ask for, in samples: CountsBefore is within 1 of
+  // it for each segment.
+  std::vector<double> AskedBefore(std::uint64_t data_step) const;
 
  private:
   class Builder;
+
+  // Calls `count(segment, samples)` for the part of each segment before a step.
+  template <typename Count>
+  void EachBefore(std::uint64_t data_step, const Count& count) const {
+    for (std::size_t i = 0; i < segments_.size(); ++i) {
+      const Segment& g = segments_[i];
+      if (g.first_step >= data_step) return;
+      const std::uint64_t end =
+          i + 1 < segments_.size()
+              ? std::min(data_step, segments_[i + 1].first_step)
+              : data_step;
+      count(g, (end - g.first_step) * g.global_batch);
+    }
+  }
 
   std::vector<Segment> segments_;  // by first_step; the first is 0
   std::vector<Lineage> lineages_;

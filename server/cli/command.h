@@ -22,6 +22,7 @@ void AddImportCommand(CLI::App& app, CommandContext& context);
 void AddVerifyCommand(CLI::App& app, CommandContext& context);
 void AddInspectCommand(CLI::App& app, CommandContext& context);
 void AddPlanCommand(CLI::App& app, CommandContext& context);
+void AddExplainCommand(CLI::App& app, CommandContext& context);
 void AddFeedCommand(CLI::App& app, CommandContext& context);
 
 // For options that are unsigned: CLI11 takes "-4" as a very large number.

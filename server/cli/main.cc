@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   penstock::cli::AddVerifyCommand(app, context);
   penstock::cli::AddInspectCommand(app, context);
   penstock::cli::AddPlanCommand(app, context);
+  penstock::cli::AddExplainCommand(app, context);
   penstock::cli::AddFeedCommand(app, context);
   try {
     app.parse(argc, argv);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -30,6 +31,7 @@ struct PlanFlags {
   std::optional<std::uint32_t> rank;
   std::string mesh, mesh_order = "torchtitan";
   std::uint32_t ranks_per_node = 0;
+  std::optional<std::uint64_t> to;
 };
 
 void Print(const std::string& line) { std::printf("%s\n", line.c_str()); }
@@ -193,6 +195,38 @@ void PrintRank(const OpenedFeed& feed, const plan::GlobalBatch& batch,
             .dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+// What the mixture was asked for and what it gave in the steps [step, to).
+absl::Status PrintRange(const OpenedFeed& feed, const PlanFlags& flags, bool json) {
+  const plan::Planner& p = *feed.planner;
+  const std::uint64_t end = std::min(*flags.to, p.TotalSteps().value_or(*flags.to));
+  if (end <= flags.step) {
+    return MakeError(absl::StatusCode::kOutOfRange,
+                     {.where = "--to",
+                      .what = "no steps in the range",
+                      .found = absl::StrFormat("%d to %d", flags.step, end),
+                      .expected = "an end above --step and within the data",
+                      .action = "correct --to"});
+  }
+  const auto before = p.CountsBefore({flags.step}), after = p.CountsBefore({end});
+  auto asked_before = p.AskedBefore({flags.step}), asked_after = p.AskedBefore({end});
+  asked_before.resize(after.size());  // evaluation asks for what there is
+  asked_after.resize(after.size());
+  for (std::uint32_t i = 0; i < after.size(); ++i) {
+    const double asked = asked_after[i] - asked_before[i];
+    const std::uint64_t got = after[i] - before[i];
+    if (json) {
+      Print(Json{{"schema", kSchema}, {"type", "range"}, {"from", flags.step},
+                 {"to", end}, {"source", feed.sources[i].name},
+                 {"asked", asked}, {"realised", got}}
+                .dump(-1, ' ', false, Json::error_handler_t::replace));
+    } else {
+      Print(absl::StrFormat("steps %d to %d  %s: asked %.2f samples, realised %d",
+                            flags.step, end, feed.sources[i].name, asked, got));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckRank(const PlanFlags& flags) {
   if (!flags.rank || *flags.rank < flags.world) return absl::OkStatus();
   return MakeError(absl::StatusCode::kOutOfRange,
@@ -221,6 +255,7 @@ absl::Status RunPlan(PlanFlags flags, bool json) {
                      batch.samples.size(), flags.world));
   json ? PrintHeadJson(feed, flags) : PrintHeadText(feed, flags);
   if (mesh) PrintMesh(*mesh, flags.ranks_per_node, json);
+  if (flags.to) return PrintRange(feed, flags, json);
   for (std::uint32_t r = 0; r < flags.world; ++r) {
     if (flags.rank && *flags.rank != r) continue;
     PrintRank(feed, batch, {flags.world, r}, cut, json);
@@ -240,6 +275,10 @@ void AddPlanCommand(CLI::App& app, CommandContext& context) {
   sub->add_option("--world", flags->world, "data-parallel ranks")
       ->check(CLI::Range(1u, 1u << 20));
   sub->add_option("--rank", flags->rank, "only this data rank")
+      ->check(WholeNumber);
+  sub->add_option("--to", flags->to,
+                  "print the samples asked for and realised by source in the "
+                  "steps from --step to this one instead")
       ->check(WholeNumber);
   sub->add_option("--mesh", flags->mesh,
                   "axes and sizes instead of --world, as dp=4,cp=2,tp=2")

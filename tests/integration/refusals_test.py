@@ -113,6 +113,46 @@ class Refusals(unittest.TestCase):
         self.refused(2, "feed", "--local", "--feed", feed, "--arena-bytes", "1000",
                      "--steps", "1")
 
+    def test_stages_strata_and_modes(self):
+        def top(*lines, names=()):
+            self.plan(("global_batch: 4", "global_batch: 4\n" + "\n".join(lines)),
+                      names=names)
+        def stage(text):
+            return "stages: [" + text + "]"
+        top(stage("{step: 0}"), names=["stages[0].step"])
+        top(stage("{step: 9}, {step: 4}"), names=["stages[1].step", "10 to"])
+        top(stage("{step: 9, sources: [{name: none, weight: 1}]}"), names=["none"])
+        top(stage("{step: 9, sources: [{name: all, weight: 0}]}"), names=["stages[0]"])
+        top(stage("{step: 9, sources: [{name: all, view: {frames: 9}}]}"))
+        top(stage("{step: 9, sources: [{name: all, view: {frames: 8, track: x}}]}"))
+        top("microbatch: 4", stage("{step: 9, global_batch: 6}"), names=["microbatch"])
+        top("skip: [{from: 5, to: 5}]", names=["skip[0]"])
+        top("skip: [{from: 5, to: 9}, {from: 8, to: 10}]", names=["skip[1]"])
+        top("epochs: 2", "exhaustion: repeat", names=["exhaustion"])
+        top("exhaustion: renormalise", names=["exhaustion"])
+        top("mode: evaluation", "epochs: 2", names=["mode"])
+        top("mode: evaluating", names=["evaluation"])
+        top("epochs: 1", "global_batch: 4")
+        def strata(text, names=()):
+            self.plan(("dataset: ds", "dataset: ds\n    strata: {" + text + "}"),
+                      names=names)
+        strata("by: [titel]", names=["titel"])
+        strata("mode: uniform", names=["strata.by"])
+        strata("by: [title], mode: explicit", names=["strata.weights"])
+        strata("by: [title], weights: [{label: x}]", names=["strata.weights"])
+        strata("by: [title], mode: explicit, weights: [{label: x}]",
+               names=["freedoom2"])
+        strata("by: [title], mode: temperature, temperature: 0",
+               names=["temperature"])
+
+    def test_meshes(self):
+        for mesh in ("dp=0", "dp=2,dp=2", "ep=2", "x", "dp=3"):
+            self.plan(more=["--mesh", mesh])
+        self.plan(more=["--mesh", "dp=2", "--mesh-order", "jax"])
+        self.plan(more=["--to", "0"])
+        self.refused(2, "explain", "--feed", self.feed(), "--step", "0",
+                     "--world", "2", "--rank", "2")
+
     def test_outputs(self):
         keys = ("outputs:", "outputs:\n  - {name: keys, keys: {keys: [KeyX]}}")
         feed = self.feed(keys)

@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "common/hash/hash.h"
+#include "common/plan/cut.h"
+#include "common/status/status.h"
+#include "server/cli/command.h"
+#include "server/dataset/plan_source.h"
+
+namespace penstock::cli {
+namespace {
+
+using Json = nlohmann::json;
+using dataset::OpenedFeed;
+
+struct ExplainFlags {
+  std::string feed;
+  std::uint64_t step = 0;
+  std::uint32_t world = 1, rank = 0;
+};
+
+// One GOP that a sample needs: where its bytes lie.
+struct ByteRange {
+  std::string shard;
+  std::uint64_t offset = 0, bytes = 0;
+  std::uint64_t first_frame = 0, frames = 0, preroll = 0;
+};
+
+struct Explained {
+  std::vector<ByteRange> ranges;
+  std::uint64_t bytes = 0, cost = 0;  // decode cost recorded at import
+};
+
+absl::StatusOr<Explained> Explain(const OpenedFeed& feed, const plan::Sample& s) {
+  const auto& dataset = *feed.sources[s.source].dataset;
+  const auto& index = dataset.index();
+  const auto gops = index.GopsOf(index.tracks[s.track]);
+  const std::uint64_t last = s.start_frame + std::uint64_t{s.frames - 1} * s.stride;
+  Explained out;
+  for (std::size_t g = 0; g < gops.size(); ++g) {
+    const auto& row = gops[g];
+    if (row.first_frame > last) break;
+    if (row.first_frame + row.frame_count <= s.start_frame) continue;
+    PENSTOCK_ASSIGN_OR_RETURN(std::string shard, dataset.ShardPath(row.shard));
+    out.ranges.push_back({std::move(shard), row.offset, row.bytes,
+                          row.first_frame, row.frame_count, row.preroll});
+    out.bytes += row.bytes;
+    if (g + 1 < gops.size()) out.cost += gops[g + 1].cost_before - row.cost_before;
+  }
+  return out;
+}
+
+Json RangesJson(const Explained& e) {
+  Json out = Json::array();
+  for (const ByteRange& r : e.ranges) {
+    out.push_back({{"shard", r.shard},
+                   {"offset", r.offset},
+                   {"bytes", r.bytes},
+                   {"first_frame", r.first_frame},
+                   {"frames", r.frames},
+                   {"preroll_gops", r.preroll}});
+  }
+  return out;
+}
+
+void Print(const OpenedFeed& feed, const plan::Sample& s, std::uint64_t item,
+           const Explained& e, bool json) {
+  const auto& source = feed.sources[s.source];
+  if (json) {
+    std::printf("%s\n",
+                Json{{"schema", "penstock.explain.v1"},
+                     {"item", item},
+                     {"id", feed.IdOf(s)},
+                     {"source", source.name},
+                     {"group", feed.planner->StratumOf(s)},
+                     {"epoch", s.epoch.value},
+                     {"index", s.index},
+                     {"capture",
+                      hash::Hex(source.dataset->index().captures[s.capture].id)},
+                     {"start_frame", s.start_frame},
+                     {"frames", s.frames},
+                     {"stride", s.stride},
+                     {"bytes", e.bytes},
+                     {"decode_cost", e.cost},
+                     {"ranges", RangesJson(e)}}
+                    .dump(-1, ' ', false, Json::error_handler_t::replace)
+                    .c_str());
+    return;
+  }
+  std::printf("item %-4llu %s  %llu bytes in %zu GOPs, decode cost %llu\n",
+              (unsigned long long)item, feed.IdOf(s).c_str(),
+              (unsigned long long)e.bytes, e.ranges.size(),
+              (unsigned long long)e.cost);
+  for (const ByteRange& r : e.ranges) {
+    std::printf("  %s [%llu, %llu)  frames %llu to %llu%s\n", r.shard.c_str(),
+                (unsigned long long)r.offset,
+                (unsigned long long)(r.offset + r.bytes),
+                (unsigned long long)r.first_frame,
+                (unsigned long long)(r.first_frame + r.frames),
+                r.preroll > 0
+                    ? absl::StrFormat(", lead frames need %d GOPs before", r.preroll)
+                          .c_str()
+                    : "");
+  }
+}
+
+absl::Status RunExplain(const ExplainFlags& flags, bool json) {
+  if (flags.rank >= flags.world) {
+    return MakeError(absl::StatusCode::kOutOfRange,
+                     {.where = "--rank",
+                      .what = "no such data rank",
+                      .found = absl::StrFormat("rank %d of %d", flags.rank, flags.world),
+                      .expected = absl::StrFormat("0 to %d", flags.world - 1),
+                      .action = "correct --rank or --world"});
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
+  PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
+                            feed.planner->PlanStep({flags.step}));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const plan::BatchCut cut,
+      plan::CutBatch(plan::CutRuleOf(feed.feed()), batch.units,
+                     batch.samples.size(), flags.world));
+  for (const std::uint64_t item : cut.samples[flags.rank]) {
+    const plan::Sample& s = batch.samples[item];
+    PENSTOCK_ASSIGN_OR_RETURN(const Explained e, Explain(feed, s));
+    Print(feed, s, item, e, json);
+  }
+  const std::uint64_t masked = cut.units - cut.samples[flags.rank].size();
+  if (masked > 0 && !json) std::printf("%llu masked units\n", (unsigned long long)masked);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddExplainCommand(CLI::App& app, CommandContext& context) {
+  auto* sub = app.add_subcommand(
+      "explain", "where the bytes of a rank's step come from; reads no shard");
+  auto flags = std::make_shared<ExplainFlags>();
+  sub->add_option("--feed", flags->feed, "feed file (YAML)")->required();
+  sub->add_option("--step", flags->step, "step, from 0")->required()
+      ->check(WholeNumber);
+  sub->add_option("--world", flags->world, "data-parallel ranks")
+      ->check(CLI::Range(1u, 1u << 20));
+  sub->add_option("--rank", flags->rank, "data rank")->check(WholeNumber);
+  sub->add_flag("--json", context.json, "JSON lines on stdout");
+  sub->callback([flags, &context] {
+    const absl::Status status = RunExplain(*flags, context.json);
+    context.exit_code = status.ok() ? 0 : PrintError(status);
+  });
+}
+
+}  // namespace penstock::cli
