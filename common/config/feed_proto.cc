@@ -27,6 +27,8 @@ class Converter {
       out.order = plan::OrderMode::kSequential;
     }
     if (f.cut() == v1::CUT_MEGATRON) out.cut = plan::CutMode::kMegatron;
+    if (f.cut() == v1::CUT_BALANCED) out.cut = plan::CutMode::kBalanced;
+    if (!f.cost().empty()) out.cost = f.cost();
     if (f.mode() == v1::MODE_EVALUATION) out.mode = plan::Mode::kEvaluation;
     if (f.uneven() == v1::UNEVEN_MASK) out.uneven = plan::Uneven::kMask;
     out.exhaustion = ConvertExhaustion(f);

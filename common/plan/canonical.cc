@@ -23,6 +23,11 @@ const char* NameOf(OrderMode o) {
 const char* NameOf(Mode m) {
   return m == Mode::kEvaluation ? "evaluation" : "training";
 }
+const char* NameOf(CutMode c) {
+  return c == CutMode::kStrided    ? "strided"
+         : c == CutMode::kMegatron ? "megatron"
+                                   : "balanced";
+}
 const char* NameOf(Exhaustion e) {
   return e == Exhaustion::kRepeat ? "repeat"
          : e == Exhaustion::kStop ? "stop"
@@ -203,7 +208,8 @@ std::string CanonicalFeed(const FeedSpec& feed) {
   }
   return JsonObject()
       .Text("name", feed.name)
-      .Text("cut", feed.cut == CutMode::kStrided ? "strided" : "megatron")
+      .Text("cut", NameOf(feed.cut))
+      .Text("cost", feed.cost)
       .Text("uneven", feed.uneven == Uneven::kMask ? "mask" : "error")
       .Number("microbatch", feed.microbatch)
       .Json("order", CanonicalOrder(feed))

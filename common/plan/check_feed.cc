@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/plan/cost.h"
 #include "common/plan/feed_spec.h"
 #include "common/plan/weights.h"
 
@@ -304,6 +305,12 @@ void CheckModes(const FeedSpec& feed, Faults& faults) {
   }
 }
 
+void CheckCost(const FeedSpec& feed, Faults& faults) {
+  const auto formula = CostFormula::Parse(feed.cost);
+  if (formula.ok()) return;
+  faults.Add("cost", {.what = std::string(formula.status().message())});
+}
+
 void CheckMicrobatch(const FeedSpec& feed, Faults& faults) {
   if (feed.microbatch == 0 || feed.uneven == Uneven::kMask ||
       feed.mode == Mode::kEvaluation) {
@@ -377,6 +384,7 @@ std::vector<Fault> CheckFeed(const FeedSpec& feed) {
   CheckName("name", feed.name, faults);
   faults.Range("global_batch", feed.global_batch, 1, kGlobalBatchMax);
   faults.Range("epochs", feed.epochs, 0, kEpochsMax);
+  CheckCost(feed, faults);
   faults.Range("microbatch", feed.microbatch, 0, kGlobalBatchMax);
   CheckMicrobatch(feed, faults);
   CheckSources(feed, faults);

@@ -2,6 +2,7 @@
 #define PENSTOCK_COMMON_PLAN_CUT_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -35,11 +36,13 @@ struct BatchCut {
   std::vector<std::vector<std::uint64_t>> samples;
 };
 
-// Cuts a batch of `global_batch` units whose first `samples` are samples.
+// Cuts a batch of `global_batch` units whose first `samples` are samples. Balanced:
+// `costs` has the cost of each.
 // kInvalidArgument: as UnitsOfRank
 absl::StatusOr<BatchCut> CutBatch(const CutRule& rule,
                                   std::uint64_t global_batch,
-                                  std::uint64_t samples, std::uint32_t world);
+                                  std::uint64_t samples, std::uint32_t world,
+                                  std::span<const std::uint64_t> costs = {});
 
 // What a rank multiplies the mean loss of its own samples with, so that the mean
 // over ranks is the mean over all samples: world · local / global.

@@ -24,7 +24,7 @@ inline constexpr int kTransformVersion = 1;
 enum class Align { kNone, kGop };
 enum class Pairing { kFrameTActionT, kFrameTActionTMinus1 };
 enum class OrderMode { kShuffle, kSequential };
-enum class CutMode { kStrided, kMegatron };
+enum class CutMode { kStrided, kMegatron, kBalanced };
 enum class Mode { kTraining, kEvaluation };
 enum class Exhaustion { kRepeat, kStop, kRenormalise };
 enum class Uneven { kError, kMask };
@@ -115,6 +115,7 @@ struct FeedSpec {
   Uneven uneven = Uneven::kError;
   std::vector<StageSpec> stages;
   std::vector<SkipSpec> skip;
+  std::string cost = "decode";  // CostFormula
   std::vector<OutputSpec> outputs;
 };
 

@@ -120,6 +120,7 @@ absl::StatusOr<Planner> Planner::Create(FeedSpec feed,
   PENSTOCK_RETURN_IF_ERROR(CheckFeedStatus(feed));
   PENSTOCK_RETURN_IF_ERROR(CheckSorted(feed, sources.size()));
   Planner planner(std::move(feed), std::move(sources));
+  PENSTOCK_ASSIGN_OR_RETURN(planner.cost_, CostFormula::Parse(planner.feed_.cost));
   PENSTOCK_RETURN_IF_ERROR(planner.feed_.mode == Mode::kEvaluation
                                ? planner.LayEvaluation()
                                : planner.LayTraining());
@@ -252,6 +253,22 @@ absl::StatusOr<GlobalBatch> Planner::PlanStep(Step step) const {
     batch.samples.push_back(walk.At(segment, first + i));
   }
   return batch;
+}
+
+std::vector<std::uint64_t> Planner::CostsOf(const GlobalBatch& batch) const {
+  std::vector<std::uint64_t> out;
+  out.reserve(batch.samples.size());
+  for (const Sample& s : batch.samples) {
+    out.push_back(cost_.Of(CostInputsOf(s, inputs_[s.source].index)));
+  }
+  return out;
+}
+
+absl::StatusOr<BatchCut> Planner::Cut(const GlobalBatch& batch,
+                                      std::uint32_t world) const {
+  std::vector<std::uint64_t> costs;
+  if (feed_.cut == CutMode::kBalanced) costs = CostsOf(batch);
+  return CutBatch(CutRuleOf(feed_), batch.units, batch.samples.size(), world, costs);
 }
 
 std::vector<std::uint64_t> Planner::CountsBefore(Step step) const {

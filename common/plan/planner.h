@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/plan/cost.h"
+#include "common/plan/cut.h"
 #include "common/plan/feed_spec.h"
 #include "common/plan/sample.h"
 #include "common/plan/schedule.h"
@@ -55,6 +57,11 @@ class Planner {
   // kOutOfRange: at or past TotalSteps(), or past kStepMax
   absl::StatusOr<GlobalBatch> PlanStep(Step step) const;
 
+  // Predicted cost of each sample, by the feed's formula.
+  std::vector<std::uint64_t> CostsOf(const GlobalBatch& batch) const;
+  // The batch over data ranks, by the feed's rule. kInvalidArgument: as CutBatch
+  absl::StatusOr<BatchCut> Cut(const GlobalBatch& batch, std::uint32_t world) const;
+
   // Samples of each source in the steps [0, step): what the mixture realised.
   std::vector<std::uint64_t> CountsBefore(Step step) const;
   // And what the effective weights asked for; empty in evaluation.
@@ -75,6 +82,7 @@ class Planner {
 
   FeedSpec feed_;
   std::vector<SourceInput> inputs_;
+  CostFormula cost_;
   Schedule schedule_;
   // Evaluation: a lineage for each source that is not left out, which source,
   // and how many samples come before it; one more entry, of all.

@@ -121,10 +121,8 @@ absl::Status RunExplain(const ExplainFlags& flags, bool json) {
   PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
   PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
                             feed.planner->PlanStep({flags.step}));
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const plan::BatchCut cut,
-      plan::CutBatch(plan::CutRuleOf(feed.feed()), batch.units,
-                     batch.samples.size(), flags.world));
+  PENSTOCK_ASSIGN_OR_RETURN(const plan::BatchCut cut,
+                            feed.planner->Cut(batch, flags.world));
   for (const std::uint64_t item : cut.samples[flags.rank]) {
     const plan::Sample& s = batch.samples[item];
     PENSTOCK_ASSIGN_OR_RETURN(const Explained e, Explain(feed, s));

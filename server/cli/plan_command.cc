@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "common/hash/hash.h"
+#include "common/plan/balance.h"
 #include "common/plan/cut.h"
 #include "common/plan/mesh.h"
 #include "common/plan/weights.h"
@@ -227,6 +228,30 @@ absl::Status PrintRange(const OpenedFeed& feed, const PlanFlags& flags, bool jso
   return absl::OkStatus();
 }
 
+// How even the predicted costs are over the ranks, and how even they can be.
+void PrintBalance(const OpenedFeed& feed, const plan::GlobalBatch& batch,
+                  const plan::BatchCut& cut, bool json) {
+  std::vector<std::uint32_t> ranks(batch.samples.size());
+  for (std::uint32_t r = 0; r < cut.samples.size(); ++r) {
+    for (const std::uint64_t i : cut.samples[r]) ranks[i] = r;
+  }
+  const auto report = plan::ReportBalance(
+      feed.planner->CostsOf(batch), ranks,
+      static_cast<std::uint32_t>(cut.samples.size()));
+  if (json) {
+    Print(Json{{"schema", kSchema},
+               {"type", "balance"},
+               {"cost", feed.feed().cost},
+               {"max_over_mean", report.max_over_mean},
+               {"lower_bound", report.lower_bound}}
+              .dump());
+    return;
+  }
+  Print(absl::StrFormat("cost       %s: max/mean over ranks %.4f, lower bound %.4f",
+                        feed.feed().cost, report.max_over_mean,
+                        report.lower_bound));
+}
+
 absl::Status CheckRank(const PlanFlags& flags) {
   if (!flags.rank || *flags.rank < flags.world) return absl::OkStatus();
   return MakeError(absl::StatusCode::kOutOfRange,
@@ -249,11 +274,10 @@ absl::Status RunPlan(PlanFlags flags, bool json) {
   PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
   PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
                             feed.planner->PlanStep({flags.step}));
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const plan::BatchCut cut,
-      plan::CutBatch(plan::CutRuleOf(feed.feed()), batch.units,
-                     batch.samples.size(), flags.world));
+  PENSTOCK_ASSIGN_OR_RETURN(const plan::BatchCut cut,
+                            feed.planner->Cut(batch, flags.world));
   json ? PrintHeadJson(feed, flags) : PrintHeadText(feed, flags);
+  PrintBalance(feed, batch, cut, json);
   if (mesh) PrintMesh(*mesh, flags.ranks_per_node, json);
   if (flags.to) return PrintRange(feed, flags, json);
   for (std::uint32_t r = 0; r < flags.world; ++r) {

@@ -97,10 +97,8 @@ class PlannedFeed : public FeedPlan {
                                    std::uint32_t data_world) const override {
     PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
                               feed_.planner->PlanStep({step}));
-    PENSTOCK_ASSIGN_OR_RETURN(
-        plan::BatchCut cut,
-        plan::CutBatch(plan::CutRuleOf(feed_.feed()), batch.units,
-                       batch.samples.size(), data_world));
+    PENSTOCK_ASSIGN_OR_RETURN(plan::BatchCut cut,
+                              feed_.planner->Cut(batch, data_world));
     PlannedStep out;
     out.units = cut.units;
     for (std::vector<std::uint64_t>& samples : cut.samples) {

@@ -140,7 +140,16 @@ TEST_CASE("stages, skipped steps and masked units, for worlds that do not divide
   CheckAnyWorld(site, {3, 1, 4});
 }
 
-TEST_CASE("evaluation gives every sample once, whatever the world (B-27)",
+TEST_CASE("a balanced cut changes who gets what, never the global batch (B-29)",
+          "[integration]") {
+  Site site;
+  site.WriteFeed("feed.yaml", "main", 12,
+                 "cut: balanced\ncost: decode + 2*events\nuneven: mask\n");
+  site.StartDaemon();
+  CheckAnyWorld(site, {3, 5});
+}
+
+TEST_CASE("evaluation gives every sample once, whatever the world (B-28)",
           "[integration]") {
   Site site;
   site.StartDaemon();

@@ -133,6 +133,9 @@ class Refusals(unittest.TestCase):
         top("mode: evaluation", "epochs: 2", names=["mode"])
         top("mode: evaluating", names=["evaluation"])
         top("epochs: 1", "global_batch: 4")
+        top("cost: decode + wheels", names=["cost", "wheels", "pixels"])
+        top("cost: (decode", names=["cost"])
+        top("cut: even", names=["balanced"])
         def strata(text, names=()):
             self.plan(("dataset: ds", "dataset: ds\n    strata: {" + text + "}"),
                       names=names)

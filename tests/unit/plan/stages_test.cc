@@ -209,7 +209,7 @@ TEST_CASE("skip: skipped steps are left out and nothing else moves", "[plan]") {
   }
 }
 
-TEST_CASE("B-27: evaluation has every sample once in every small world",
+TEST_CASE("B-28: evaluation has every sample once in every small world",
           "[plan][exhaustive]") {
   for (std::uint64_t a = 1; a <= 7; ++a) {
     for (std::uint64_t b = 1; b <= 7; ++b) {
