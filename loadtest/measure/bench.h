@@ -60,6 +60,7 @@ absl::StatusOr<std::vector<Ratio>> MeasureDecode(const Bench& bench);
 absl::StatusOr<std::vector<Ratio>> MeasureDelivery(const Bench& bench);
 absl::StatusOr<std::vector<Ratio>> MeasureRemote(const Bench& bench);
 absl::StatusOr<std::vector<Ratio>> MeasureAttach(const Bench& bench);
+absl::StatusOr<std::vector<Ratio>> MeasurePlan(const Bench& bench);
 
 }  // namespace penstock::loadtest
 

@@ -21,7 +21,8 @@ constexpr Measure kMeasures[] = {{"read", MeasureRead},
                                  {"decode", MeasureDecode},
                                  {"delivery", MeasureDelivery},
                                  {"remote", MeasureRemote},
-                                 {"attach", MeasureAttach}};
+                                 {"attach", MeasureAttach},
+                                 {"plan", MeasurePlan}};
 
 void Print(const Ratio& r) {
   std::printf("| %s | %.1f | %.1f | %s | %.2f | %.0f %% | %s %.2f | %s | %s |\n",
@@ -65,7 +66,7 @@ int main(int argc, char** argv) {
   app.add_option("--pairs", bench.pairs, "pairs of each measure")
       ->check(CLI::Range(1, 101));
   app.add_option("--scratch", dir, "where a scratch folder is made (a disk)");
-  app.add_option("measures", only, "read, decode, delivery, remote, attach");
+  app.add_option("measures", only, "read, decode, delivery, remote, attach, plan");
   CLI11_PARSE(app, argc, argv);
   bench.captures = std::filesystem::absolute(bench.captures).string();
   std::string scratch = dir + "/penstock-loadtest.XXXXXX";

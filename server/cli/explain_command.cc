@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "common/hash/hash.h"
-#include "common/plan/cut.h"
+#include "common/plan/cost.h"
 #include "common/status/status.h"
 #include "server/cli/command.h"
 #include "server/dataset/plan_source.h"
@@ -33,7 +33,8 @@ struct ByteRange {
 
 struct Explained {
   std::vector<ByteRange> ranges;
-  std::uint64_t bytes = 0, cost = 0;  // decode cost recorded at import
+  std::uint64_t bytes = 0;
+  double cost = 0;  // of decoding, recorded at import
 };
 
 absl::StatusOr<Explained> Explain(const OpenedFeed& feed, const plan::Sample& s) {
@@ -42,6 +43,7 @@ absl::StatusOr<Explained> Explain(const OpenedFeed& feed, const plan::Sample& s)
   const auto gops = index.GopsOf(index.tracks[s.track]);
   const std::uint64_t last = s.start_frame + std::uint64_t{s.frames - 1} * s.stride;
   Explained out;
+  out.cost = plan::CostInputsOf(s, index).decode;
   for (std::size_t g = 0; g < gops.size(); ++g) {
     const auto& row = gops[g];
     if (row.first_frame > last) break;
@@ -50,7 +52,6 @@ absl::StatusOr<Explained> Explain(const OpenedFeed& feed, const plan::Sample& s)
     out.ranges.push_back({std::move(shard), row.offset, row.bytes,
                           row.first_frame, row.frame_count, row.preroll});
     out.bytes += row.bytes;
-    if (g + 1 < gops.size()) out.cost += gops[g + 1].cost_before - row.cost_before;
   }
   return out;
 }
@@ -92,10 +93,9 @@ void Print(const OpenedFeed& feed, const plan::Sample& s, std::uint64_t item,
                     .c_str());
     return;
   }
-  std::printf("item %-4llu %s  %llu bytes in %zu GOPs, decode cost %llu\n",
+  std::printf("item %-4llu %s  %llu bytes in %zu GOPs, decode cost %.0f\n",
               (unsigned long long)item, feed.IdOf(s).c_str(),
-              (unsigned long long)e.bytes, e.ranges.size(),
-              (unsigned long long)e.cost);
+              (unsigned long long)e.bytes, e.ranges.size(), e.cost);
   for (const ByteRange& r : e.ranges) {
     std::printf("  %s [%llu, %llu)  frames %llu to %llu%s\n", r.shard.c_str(),
                 (unsigned long long)r.offset,

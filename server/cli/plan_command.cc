@@ -15,6 +15,7 @@
 #include "common/status/status.h"
 #include "server/cli/command.h"
 #include "server/cli/plan_mesh.h"
+#include "server/cli/plan_shapes.h"
 #include "server/dataset/plan_source.h"
 
 namespace penstock::cli {
@@ -33,6 +34,7 @@ struct PlanFlags {
   std::string mesh, mesh_order = "torchtitan";
   std::uint32_t ranks_per_node = 0;
   std::optional<std::uint64_t> to;
+  bool shapes = false;
 };
 
 void Print(const std::string& line) { std::printf("%s\n", line.c_str()); }
@@ -272,6 +274,7 @@ absl::Status RunPlan(PlanFlags flags, bool json) {
   }
   PENSTOCK_RETURN_IF_ERROR(CheckRank(flags));
   PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
+  if (flags.shapes) return PrintShapes(feed, flags.world, json);
   PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
                             feed.planner->PlanStep({flags.step}));
   PENSTOCK_ASSIGN_OR_RETURN(const plan::BatchCut cut,
@@ -294,8 +297,8 @@ void AddPlanCommand(CLI::App& app, CommandContext& context) {
       "plan", "what each rank gets at a step; reads no shard");
   auto flags = std::make_shared<PlanFlags>();
   sub->add_option("--feed", flags->feed, "feed file (YAML)")->required();
-  sub->add_option("--step", flags->step, "step, from 0")->required()
-      ->check(WholeNumber);
+  auto* step = sub->add_option("--step", flags->step, "step, from 0")
+                   ->check(WholeNumber);
   sub->add_option("--world", flags->world, "data-parallel ranks")
       ->check(CLI::Range(1u, 1u << 20));
   sub->add_option("--rank", flags->rank, "only this data rank")
@@ -311,8 +314,11 @@ void AddPlanCommand(CLI::App& app, CommandContext& context) {
                   "torchtitan, megatron_tp_pp_dp or plain");
   sub->add_option("--ranks-per-node", flags->ranks_per_node,
                   "prints how many nodes decode the same share");
+  auto* shapes = sub->add_flag("--shapes", flags->shapes,
+                               "print every shape of a microbatch instead");
   sub->add_flag("--json", context.json, "JSON lines on stdout");
-  sub->callback([flags, &context] {
+  sub->callback([flags, step, shapes, &context] {
+    if (step->empty() && shapes->empty()) throw CLI::RequiredError("--step");
     const absl::Status status = RunPlan(*flags, context.json);
     context.exit_code = status.ok() ? 0 : PrintError(status);
   });

@@ -119,6 +119,13 @@ class ClientTest(unittest.TestCase):
         self.assertEqual([s.samples for s in steps], [3, 3, 2])
         self.assertEqual([s.units for s in steps], [4, 4, 4])
         self.assertEqual([len(s.microbatches) for s in steps], [2, 2, 2])
+        shapes = subprocess.run(
+            [BIN + "/penstock", "plan", "--feed", self.home + "/uneven.yaml",
+             "--shapes", "--world", "3", "--json"], check=True, capture_output=True,
+            text=True).stdout
+        for line in map(json.loads, shapes.splitlines()):  # as said beforehand
+            self.assertEqual(steps[0].microbatches[0][line["tensor"]].shape,
+                             tuple(line["shape"]))
         self.assertAlmostEqual(sum(s.loss_scale for s in steps), 3)
         self.assertAlmostEqual(steps[2].loss_scale, 3 * 2 / 8)
         self.assertTrue(steps[2]["video"][:2].any())

@@ -1,0 +1,20 @@
+#ifndef PENSTOCK_SERVER_CLI_PLAN_SHAPES_H_
+#define PENSTOCK_SERVER_CLI_PLAN_SHAPES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/dataset/plan_source.h"
+
+namespace penstock::cli {
+
+// Prints every shape that a microbatch of the feed has for some step, so that a
+// compiler meets no other: one line a global batch and tensor.
+// kInvalidArgument: the data ranks cannot share a global batch of the feed
+absl::Status PrintShapes(const dataset::OpenedFeed& feed, std::uint32_t world,
+                         bool json);
+
+}  // namespace penstock::cli
+
+#endif  // PENSTOCK_SERVER_CLI_PLAN_SHAPES_H_
