@@ -1,6 +1,7 @@
 #include "common/plan/planner.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -210,16 +211,18 @@ std::uint64_t Planner::UnitsOf(Step step) const {
              : schedule_.At(DataStep(step)).global_batch;
 }
 
-std::vector<std::uint64_t> Planner::GlobalBatches() const {
-  std::vector<std::uint64_t> out;
-  for (const Segment& g : schedule_.segments()) out.push_back(g.global_batch);
-  if (feed_.mode == Mode::kEvaluation) out.push_back(feed_.global_batch);
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
+absl::StatusOr<std::vector<std::uint64_t>> Planner::RankUnits(
+    std::uint32_t world) const {
+  std::set<std::uint64_t> batches, units;
+  for (const Segment& g : schedule_.segments()) batches.insert(g.global_batch);
+  if (feed_.mode == Mode::kEvaluation) batches.insert(feed_.global_batch);
+  for (const std::uint64_t batch : batches) {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t of_rank,
+                              UnitsOfRank(CutRuleOf(feed_), batch, world));
+    units.insert(of_rank);
+  }
+  return std::vector<std::uint64_t>(units.begin(), units.end());
 }
-
-std::uint64_t Planner::UnitsMax() const { return GlobalBatches().back(); }
 
 absl::StatusOr<GlobalBatch> Planner::PlanStep(Step step) const {
   const std::uint64_t end = total_steps_.value_or(

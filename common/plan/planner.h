@@ -49,10 +49,9 @@ class Planner {
   std::uint64_t DataStep(Step step) const;
   // Units of the step: its global batch.
   std::uint64_t UnitsOf(Step step) const;
-  // The largest of all steps.
-  std::uint64_t UnitsMax() const;
-  // Every global batch that some step has.
-  std::vector<std::uint64_t> GlobalBatches() const;
+  // Every number of units that a rank has at some step, ascending.
+  // kInvalidArgument: the ranks cannot share a global batch of the feed
+  absl::StatusOr<std::vector<std::uint64_t>> RankUnits(std::uint32_t world) const;
 
   // kOutOfRange: at or past TotalSteps(), or past kStepMax
   absl::StatusOr<GlobalBatch> PlanStep(Step step) const;

@@ -48,10 +48,8 @@ absl::Status PrintShapes(const dataset::OpenedFeed& feed, std::uint32_t world,
                          bool json) {
   const plan::FeedSpec& spec = feed.feed();
   std::set<std::pair<std::uint64_t, std::string>> said;
-  for (const std::uint64_t batch : feed.planner->GlobalBatches()) {
-    PENSTOCK_ASSIGN_OR_RETURN(
-        const std::uint64_t units,
-        plan::UnitsOfRank(plan::CutRuleOf(spec), batch, world));
+  PENSTOCK_ASSIGN_OR_RETURN(const auto every, feed.planner->RankUnits(world));
+  for (const std::uint64_t units : every) {
     const std::uint64_t rows = spec.microbatch != 0 ? spec.microbatch : units;
     for (const plan::OutputSpec& o : spec.outputs) {
       auto [dtype, shape] = std::visit(UnitOf{spec.sources[0].view.frames}, o.kind);

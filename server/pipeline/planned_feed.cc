@@ -83,14 +83,9 @@ class PlannedFeed : public FeedPlan {
 
   absl::StatusOr<std::uint64_t> UnitsMax(
       std::uint32_t data_world) const override {
-    std::uint64_t most = 0;
-    for (const std::uint64_t batch : feed_.planner->GlobalBatches()) {
-      PENSTOCK_ASSIGN_OR_RETURN(
-          const std::uint64_t units,
-          plan::UnitsOfRank(plan::CutRuleOf(feed_.feed()), batch, data_world));
-      most = std::max(most, units);
-    }
-    return most;
+    PENSTOCK_ASSIGN_OR_RETURN(const auto units,
+                              feed_.planner->RankUnits(data_world));
+    return units.back();
   }
 
   absl::StatusOr<PlannedStep> Step(std::uint64_t step,
