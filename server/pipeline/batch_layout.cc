@@ -9,30 +9,6 @@
 namespace penstock::pipeline {
 namespace {
 
-layout::ItemTensor ItemOf(const OutputSpec& o, std::uint32_t frames) {
-  using layout::DType;
-  const std::uint64_t t = frames;
-  const std::uint64_t n = o.names.size();
-  switch (o.kind) {
-    case OutputKind::kVideo: {
-      const std::uint64_t c = o.colour == layout::Colour::kRgb ? 3 : 1;
-      if (o.layout == layout::PixelLayout::kTchw) {
-        return {o.name, DType::kU8, {t, c, o.height, o.width}};
-      }
-      return {o.name, DType::kU8, {t, o.height, o.width, c}};
-    }
-    case OutputKind::kKeys:
-      return {o.name, DType::kU8, {t, n}};
-    case OutputKind::kMouse:
-      return {o.name, DType::kI32, {t, 4}};
-    case OutputKind::kColumns:
-      return {o.name, DType::kF32, {t, 2 * n}};
-    case OutputKind::kTimes:
-      return {o.name, DType::kI64, {t}};
-  }
-  return {};
-}
-
 absl::StatusOr<layout::VideoTransform> TransformOf(
     const OutputSpec& o, const SourceRef& source, std::uint32_t capture,
     const format::TrackRow& t) {
@@ -88,6 +64,30 @@ absl::Status CheckOutput(const OutputSpec& o) {
 }
 
 }  // namespace
+
+layout::ItemTensor ItemOf(const OutputSpec& o, std::uint32_t frames) {
+  using layout::DType;
+  const std::uint64_t t = frames;
+  const std::uint64_t n = o.names.size();
+  switch (o.kind) {
+    case OutputKind::kVideo: {
+      const std::uint64_t c = o.colour == layout::Colour::kRgb ? 3 : 1;
+      if (o.layout == layout::PixelLayout::kTchw) {
+        return {o.name, DType::kU8, {t, c, o.height, o.width}};
+      }
+      return {o.name, DType::kU8, {t, o.height, o.width, c}};
+    }
+    case OutputKind::kKeys:
+      return {o.name, DType::kU8, {t, n}};
+    case OutputKind::kMouse:
+      return {o.name, DType::kI32, {t, 4}};
+    case OutputKind::kColumns:
+      return {o.name, DType::kF32, {t, 2 * n}};
+    case OutputKind::kTimes:
+      return {o.name, DType::kI64, {t}};
+  }
+  return {};
+}
 
 absl::StatusOr<BatchLayout> MakeBatchLayout(const FeedPlan& plan,
                                             std::uint32_t data_world) {

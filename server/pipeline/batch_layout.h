@@ -20,6 +20,9 @@ struct BatchLayout {
   std::vector<std::vector<std::vector<layout::VideoTransform>>> transforms;
 };
 
+// Type and shape of one unit of an output whose samples have so many frames.
+layout::ItemTensor ItemOf(const OutputSpec& output, std::uint32_t frames);
+
 // Lays out the share of one of `data_world` ranks.
 //
 // kInvalidArgument: as FeedPlan::UnitsMax; an output that is impossible

@@ -62,9 +62,7 @@ class PlannedFeed : public FeedPlan {
                                 plan::Pairing::kFrameTActionTMinus1});
     }
     for (const plan::OutputSpec& o : spec.outputs) {
-      OutputSpec& flat = outputs_.emplace_back();
-      flat.name = o.name;
-      std::visit(Flatten{flat}, o.kind);
+      outputs_.push_back(FlatOutput(o));
     }
   }
 
@@ -133,6 +131,13 @@ FileStamp StampOf(const std::string& path) {
 }
 
 }  // namespace
+
+OutputSpec FlatOutput(const plan::OutputSpec& output) {
+  OutputSpec flat;
+  flat.name = output.name;
+  std::visit(Flatten{flat}, output.kind);
+  return flat;
+}
 
 absl::StatusOr<LoadedFeed> LoadPlannedFeed(const std::string& text,
                                            const std::string& where,
