@@ -2,6 +2,7 @@
 #define PENSTOCK_SERVER_CLI_COMMAND_H_
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -24,6 +25,9 @@ void AddInspectCommand(CLI::App& app, CommandContext& context);
 void AddPlanCommand(CLI::App& app, CommandContext& context);
 void AddExplainCommand(CLI::App& app, CommandContext& context);
 void AddFeedCommand(CLI::App& app, CommandContext& context);
+
+// kOutOfRange: no such data rank
+absl::Status CheckRank(std::uint32_t rank, std::uint32_t world);
 
 // For options that are unsigned: CLI11 takes "-4" as a very large number.
 inline std::string WholeNumber(const std::string& text) {

@@ -110,14 +110,7 @@ void Print(const OpenedFeed& feed, const plan::Sample& s, std::uint64_t item,
 }
 
 absl::Status RunExplain(const ExplainFlags& flags, bool json) {
-  if (flags.rank >= flags.world) {
-    return MakeError(absl::StatusCode::kOutOfRange,
-                     {.where = "--rank",
-                      .what = "no such data rank",
-                      .found = absl::StrFormat("rank %d of %d", flags.rank, flags.world),
-                      .expected = absl::StrFormat("0 to %d", flags.world - 1),
-                      .action = "correct --rank or --world"});
-  }
+  PENSTOCK_RETURN_IF_ERROR(CheckRank(flags.rank, flags.world));
   PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
   PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
                             feed.planner->PlanStep({flags.step}));

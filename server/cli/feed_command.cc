@@ -228,19 +228,8 @@ void AddFeedCommand(CLI::App& app, CommandContext& context) {
                 "digest the bytes as read, and compare with the descriptor");
   sub->add_flag("--json", context.json, "JSON lines on stdout");
   sub->callback([flags, &context] {
-    if (flags->options.rank >= flags->options.world) {
-      context.exit_code = PrintError(MakeError(
-          absl::StatusCode::kInvalidArgument,
-          {.where = "--rank",
-           .what = "no such data rank",
-           .found = absl::StrFormat("rank %d of %d", flags->options.rank,
-                                    flags->options.world),
-           .expected =
-               absl::StrFormat("0 to %d", flags->options.world - 1),
-           .action = "correct --rank or --world"}));
-      return;
-    }
-    const absl::Status status = Consume(*flags, context.json);
+    absl::Status status = CheckRank(flags->options.rank, flags->options.world);
+    if (status.ok()) status = Consume(*flags, context.json);
     context.exit_code = status.ok() ? 0 : PrintError(status);
   });
 }

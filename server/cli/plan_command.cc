@@ -254,16 +254,6 @@ void PrintBalance(const OpenedFeed& feed, const plan::GlobalBatch& batch,
                         report.lower_bound));
 }
 
-absl::Status CheckRank(const PlanFlags& flags) {
-  if (!flags.rank || *flags.rank < flags.world) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kOutOfRange,
-                   {.where = "--rank",
-                    .what = "no such data rank",
-                    .found = absl::StrFormat("rank %d of %d", *flags.rank, flags.world),
-                    .expected = absl::StrFormat("0 to %d", flags.world - 1),
-                    .action = "correct --rank or --world"});
-}
-
 absl::Status RunPlan(PlanFlags flags, bool json) {
   std::optional<plan::Mesh> mesh;
   if (!flags.mesh.empty()) {
@@ -272,7 +262,7 @@ absl::Status RunPlan(PlanFlags flags, bool json) {
     PENSTOCK_ASSIGN_OR_RETURN(mesh, plan::ParseMesh(flags.mesh, order));
     flags.world = mesh->DataWorld();
   }
-  PENSTOCK_RETURN_IF_ERROR(CheckRank(flags));
+  PENSTOCK_RETURN_IF_ERROR(CheckRank(flags.rank.value_or(0), flags.world));
   PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
   if (flags.shapes) return PrintShapes(feed, flags.world, json);
   PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,

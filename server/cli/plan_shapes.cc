@@ -2,8 +2,6 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -22,10 +20,9 @@ using Json = nlohmann::json;
 absl::Status PrintShapes(const dataset::OpenedFeed& feed, std::uint32_t world,
                          bool json) {
   const plan::FeedSpec& spec = feed.feed();
-  std::set<std::pair<std::uint64_t, std::string>> said;
-  PENSTOCK_ASSIGN_OR_RETURN(const auto every, feed.planner->RankUnits(world));
-  for (const std::uint64_t units : every) {
-    const std::uint64_t rows = spec.microbatch != 0 ? spec.microbatch : units;
+  PENSTOCK_ASSIGN_OR_RETURN(auto every, feed.planner->RankUnits(world));
+  if (spec.microbatch != 0) every = {spec.microbatch};
+  for (const std::uint64_t rows : every) {
     for (const plan::OutputSpec& o : spec.outputs) {
       const auto unit = pipeline::ItemOf(
           pipeline::FlatOutput(o),
@@ -33,7 +30,6 @@ absl::Status PrintShapes(const dataset::OpenedFeed& feed, std::uint32_t world,
       const std::string dtype(layout::DTypeName(unit.dtype));
       std::vector<std::uint64_t> shape = {rows};
       shape.insert(shape.end(), unit.shape.begin(), unit.shape.end());
-      if (!said.emplace(rows, o.name).second) continue;
       if (json) {
         std::printf("%s\n", Json{{"schema", "penstock.plan.v1"},
                                  {"type", "shape"},
