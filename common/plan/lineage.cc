@@ -14,7 +14,6 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 
 constexpr std::uint64_t kViewSizeMax = std::uint64_t{1} << 46;
-constexpr std::uint64_t kManyPeriods = std::uint64_t{1} << 46;
 
 using Groups = std::map<std::string, std::vector<SelectedCapture>>;
 
@@ -85,7 +84,7 @@ std::uint64_t Lineage::DrawsWithin(std::uint64_t passes) const {
   for (std::uint32_t s = 0; s < strata_.size(); ++s) {
     if (strata_[s].quota == 0) continue;
     const Wide draws = Wide{passes} * strata_[s].view.size();
-    if (draws / strata_[s].quota >= kManyPeriods) continue;
+    if (draws / strata_[s].quota >= Mixture::kPeriodsMax) continue;
     out = std::min(out, inner_->PositionOf(s, static_cast<std::uint64_t>(draws)));
   }
   return out;

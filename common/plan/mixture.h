@@ -37,8 +37,11 @@ class Mixture {
     return {source, period * quotas_[source] + rank_[at]};
   }
 
+  // Periods whose positions are counted: past them is past kStepMax for any batch.
+  static constexpr std::uint64_t kPeriodsMax = std::uint64_t{1} << 46;
+
   // The position of an occurrence; the source's quota is not 0, and rank /
-  // quota below 2^47.
+  // quota below kPeriodsMax.
   std::uint64_t PositionOf(std::uint32_t source, std::uint64_t rank) const;
 
   // Occurrences of the source in the positions [0, position).

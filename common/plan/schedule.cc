@@ -10,9 +10,6 @@
 namespace penstock::plan {
 namespace {
 
-// Beyond it a source's end is past kStepMax for any batch.
-constexpr std::uint64_t kManyPeriods = std::uint64_t{1} << 46;
-
 std::string NameOf(const SourceSpec& s) {
   return absl::StrCat("source \"", s.name, "\" (", s.dataset, ")");
 }
@@ -175,7 +172,7 @@ class Schedule::Builder {
         const std::uint64_t within = Of(s).DrawsWithin(limit - s.epoch);
         left = within - std::min(within, s.draws);
       }
-      if (left / quota >= kManyPeriods) continue;
+      if (left / quota >= Mixture::kPeriodsMax) continue;
       const std::uint64_t step =
           g.first_step + g.mixture->PositionOf(source, left) / g.global_batch;
       first = std::min(first, {step, i});

@@ -1,10 +1,9 @@
 #include "server/cli/command.h"
 
 #include <cstdio>
-
-#include "absl/strings/str_format.h"
 #include <string>
 
+#include "absl/strings/str_format.h"
 #include "common/status/status.h"
 
 namespace penstock::cli {
