@@ -152,33 +152,42 @@ std::uint64_t CostFormula::Of(const CostInputs& inputs) const {
   return static_cast<std::uint64_t>(std::min(cost, kCostMax));
 }
 
-CostInputs CostInputsOf(const Sample& s, const format::CaptureIndexView& index) {
-  const format::TrackRow& track = index.tracks[s.track];
-  const auto gops = index.GopsOf(track);
+std::span<const format::GopRow> GopsOf(const Sample& s,
+                                       const format::CaptureIndexView& index) {
+  const auto gops = index.GopsOf(index.tracks[s.track]);
+  if (gops.empty()) return {};
   const std::uint64_t last = s.start_frame + std::uint64_t{s.frames - 1} * s.stride;
-  const auto holds = [](std::uint64_t frame, const format::GopRow& g) {
+  const auto begins_after = [](std::uint64_t frame, const format::GopRow& g) {
     return frame < g.first_frame;
   };
+  const auto begin =
+      std::upper_bound(gops.begin() + 1, gops.end(), s.start_frame, begins_after) - 1;
+  const auto end = std::upper_bound(begin + 1, gops.end(), last, begins_after);
+  return {begin, end};
+}
+
+CostInputs CostInputsOf(const Sample& s, const format::CaptureIndexView& index) {
+  const format::TrackRow& track = index.tracks[s.track];
   CostInputs out;
   out.frames = s.frames;
   out.pixels = out.frames * static_cast<double>(track.width) * track.height;
-  if (gops.empty()) return out;
-  const auto begin = std::upper_bound(gops.begin() + 1, gops.end(), s.start_frame, holds) - 1;
-  const auto end = std::upper_bound(begin + 1, gops.end(), last, holds);
-  std::uint64_t decode = 0, bytes = 0;
-  for (auto g = begin; g != end; ++g) bytes += g->bytes;
-  // The track's last GOP has no row after it: the formula of the import again.
-  const bool ends = end == gops.end();
-  decode = (ends ? (end - 1)->cost_before : end->cost_before) - begin->cost_before;
-  out.decode = static_cast<double>(decode);
-  if (ends) {
+  const auto held = GopsOf(s, index);
+  if (held.empty()) return out;
+  const format::GopRow &first = held.front(), &last = held.back();
+  std::uint64_t bytes = 0;
+  for (const format::GopRow& g : held) bytes += g.bytes;
+  const auto all = index.GopsOf(track);
+  if (&last != &all.back()) {
+    out.decode = static_cast<double>((&last + 1)->cost_before - first.cost_before);
+  } else {  // no row after the last: the formula of the import again
     const double blocks = static_cast<double>((track.width + 15ull) / 16) *
                           static_cast<double>((track.height + 15ull) / 16);
-    out.decode += blocks * (end - 1)->frame_count + (end - 1)->bytes / 16;
+    out.decode = static_cast<double>(last.cost_before - first.cost_before) +
+                 blocks * last.frame_count + last.bytes / 16;
   }
   out.bytes = static_cast<double>(bytes);
-  out.events = static_cast<double>((end - 1)->events_before - begin->events_before);
-  out.tokens = static_cast<double>((end - 1)->tokens_before - begin->tokens_before);
+  out.events = static_cast<double>(last.events_before - first.events_before);
+  out.tokens = static_cast<double>(last.tokens_before - first.tokens_before);
   return out;
 }
 

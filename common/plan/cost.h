@@ -2,7 +2,7 @@
 #define PENSTOCK_COMMON_PLAN_COST_H_
 
 #include <cstdint>
-#include <string>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +23,11 @@ struct CostInputs {
   double events = 0;  // between the begin of the first GOP and of the last
   double tokens = 0;  // of text, likewise
 };
+// The GOPs that hold the sample's frames, without the preroll; empty: the index
+// has none.
+std::span<const format::GopRow> GopsOf(const Sample& sample,
+                                       const format::CaptureIndexView& index);
+
 CostInputs CostInputsOf(const Sample& sample,
                         const format::CaptureIndexView& index);
 

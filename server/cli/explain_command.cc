@@ -40,14 +40,9 @@ struct Explained {
 absl::StatusOr<Explained> Explain(const OpenedFeed& feed, const plan::Sample& s) {
   const auto& dataset = *feed.sources[s.source].dataset;
   const auto& index = dataset.index();
-  const auto gops = index.GopsOf(index.tracks[s.track]);
-  const std::uint64_t last = s.start_frame + std::uint64_t{s.frames - 1} * s.stride;
   Explained out;
   out.cost = plan::CostInputsOf(s, index).decode;
-  for (std::size_t g = 0; g < gops.size(); ++g) {
-    const auto& row = gops[g];
-    if (row.first_frame > last) break;
-    if (row.first_frame + row.frame_count <= s.start_frame) continue;
+  for (const auto& row : plan::GopsOf(s, index)) {
     PENSTOCK_ASSIGN_OR_RETURN(std::string shard, dataset.ShardPath(row.shard));
     out.ranges.push_back({std::move(shard), row.offset, row.bytes,
                           row.first_frame, row.frame_count, row.preroll});
