@@ -107,14 +107,14 @@ absl::StatusOr<std::vector<Ratio>> MeasurePlan(const Bench& bench) {
   PENSTOCK_RETURN_IF_ERROR(goal("permuted indices, n = 2^62 + 1", "M/s", 10, true,
                                 [] { return MillionIndices((1ull << 62) + 1); }));
   const format::CaptureIndexRows rows = Generate();
-  PENSTOCK_RETURN_IF_ERROR(
-      goal("planner of 10^9 windows, 300 sources", "s", 5, false,
-           [&]() -> absl::StatusOr<double> {
-             const double begin = NowSeconds();
-             PENSTOCK_RETURN_IF_ERROR(
-                 plan::Planner::Create(FeedOf(kRanks), InputsOf(rows)).status());
-             return NowSeconds() - begin;
-           }));
+  const auto create = [&]() -> absl::StatusOr<double> {
+    const double begin = NowSeconds();
+    PENSTOCK_RETURN_IF_ERROR(
+        plan::Planner::Create(FeedOf(kRanks), InputsOf(rows)).status());
+    return NowSeconds() - begin;
+  };
+  PENSTOCK_RETURN_IF_ERROR(goal("planner of 10^9 windows, 300 sources", "s", 5,
+                                false, create));
   PENSTOCK_ASSIGN_OR_RETURN(const auto planner,
                             plan::Planner::Create(FeedOf(kRanks), InputsOf(rows)));
   PENSTOCK_ASSIGN_OR_RETURN(
