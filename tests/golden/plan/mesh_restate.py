@@ -11,9 +11,8 @@ itself:
 """
 import fractions
 import itertools
-import json
-import pathlib
-import sys
+
+from vectors import compact, write_or_check
 
 ORDERS = {
     "torchtitan": ["pp", "dp_replicate", "dp_shard", "cp", "tp"],
@@ -257,14 +256,9 @@ def main():
         "tilings": [{"items": 3, "sequence": 4, "pieces": p,
                      "verdict": verdict(p, 3, 4)} for p in TILINGS],
     }
-    text = "{\n" + ",\n".join(
-        f"{json.dumps(k)}: [\n" + ",\n".join(
-            json.dumps(v, separators=(",", ":")) for v in rows) + "\n]"
-        for k, rows in vectors.items()) + "\n}\n"
-    path = pathlib.Path(__file__).with_name("mesh.json")
-    if "--check" in sys.argv:
-        sys.exit(0 if path.read_text() == text else f"{path} differs")
-    path.write_text(text)
+    write_or_check("mesh.json",
+                   {k: "[\n" + ",\n".join(map(compact, rows)) + "\n]"
+                    for k, rows in vectors.items()})
 
 
 if __name__ == "__main__":
