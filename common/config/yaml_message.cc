@@ -99,6 +99,7 @@ class Walker {
     Add(node.Mark(),
         {.what = "the document is nested too deeply or has too many values "
                  "(aliases counted each time)",
+         .found = "more than that",
          .expected = absl::StrCat("at most ", kYamlDepthMax, " levels and ",
                                   kYamlNodesMax, " values")});
     stopped_ = true;
@@ -211,7 +212,11 @@ class Walker {
 
 absl::Status Unreadable(const std::string& where, std::string what) {
   return MakeError(absl::StatusCode::kInvalidArgument,
-                   {.where = where, .what = std::move(what)});
+                   {.where = where,
+                    .what = "not a YAML document",
+                    .found = std::move(what),
+                    .expected = "YAML as the README shows it",
+                    .action = "correct this place"});
 }
 
 }  // namespace

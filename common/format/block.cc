@@ -48,7 +48,8 @@ absl::Status Bad(std::string what, std::string found, std::string expected) {
                    {.where = "block",
                     .what = std::move(what),
                     .found = std::move(found),
-                    .expected = std::move(expected)});
+                    .expected = std::move(expected),
+                    .action = "run `penstock verify` on the dataset"});
 }
 
 bool Inside(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) {

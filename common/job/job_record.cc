@@ -18,7 +18,11 @@ absl::StatusOr<JobRecord> ApplyTo(const JobRecord& record,
                                   const CreateJob& e) {
   if (!record.job.empty()) {
     return MakeError(absl::StatusCode::kAlreadyExists,
-                     {.where = "job " + e.job, .what = "exists already"});
+                     {.where = "job " + e.job,
+                      .what = "exists already",
+                      .found = "a job of this name",
+                      .expected = "a name that was never used",
+                      .action = "give another job name, or resume this one"});
   }
   PENSTOCK_RETURN_IF_ERROR(CheckName("job", e.job));
   PENSTOCK_RETURN_IF_ERROR(CheckName("incarnation", e.generation.incarnation));
@@ -42,7 +46,8 @@ absl::StatusOr<JobRecord> ApplyTo(const JobRecord& record,
         {.where = "job " + record.job,
          .what = "another generation was opened meanwhile",
          .found = absl::StrFormat("generation %d", record.generation.number),
-         .expected = absl::StrFormat("%d", e.generation.number - 1)});
+         .expected = absl::StrFormat("%d", e.generation.number - 1),
+         .action = "attach again"});
   }
   const FeedRevision& last = record.revisions.back();
   if (e.revision.order_digest != last.order_digest) {
@@ -76,7 +81,11 @@ absl::StatusOr<JobRecord> ApplyTo(const JobRecord& record,
   PENSTOCK_RETURN_IF_ERROR(CheckName("checkpoint", e.name));
   if (record.job.empty()) {
     return MakeError(absl::StatusCode::kFailedPrecondition,
-                     {.where = "checkpoint " + e.name, .what = "no such job"});
+                     {.where = "checkpoint " + e.name,
+                      .what = "no such job",
+                      .found = "no record of it",
+                      .expected = "a job that was attached to",
+                      .action = "attach first"});
   }
   const auto known = record.checkpoints.find(e.name);
   if (known != record.checkpoints.end()) {
@@ -104,7 +113,8 @@ absl::StatusOr<JobRecord> ApplyTo(const JobRecord& record,
     if (!known_one || e.next_step > fence) {
       return MakeError(
           absl::StatusCode::kFailedPrecondition,
-          {.where = absl::StrFormat("job %s, checkpoint %s", record.job, e.name),
+          {.where =
+               absl::StrFormat("job %s, checkpoint %s", record.job, e.name),
            .what = "this generation is fenced",
            .found = absl::StrFormat("generation %d, next_step %d", e.generation,
                                     e.next_step),
@@ -112,8 +122,8 @@ absl::StatusOr<JobRecord> ApplyTo(const JobRecord& record,
                known_one
                    ? absl::StrFormat("generation %d, or a step up to %d",
                                      record.generation.number, fence)
-                   : absl::StrFormat("generation %d",
-                                     record.generation.number)});
+                   : absl::StrFormat("generation %d", record.generation.number),
+           .action = "the run of the newer generation names checkpoints now"});
     }
   }
   if (record.checkpoints.size() >= kCheckpointsMax) {
@@ -155,7 +165,8 @@ absl::Status CheckName(const std::string& what, const std::string& name) {
                    {.where = what,
                     .what = "not a name",
                     .found = "\"" + name.substr(0, kNameBytesMax) + "\"",
-                    .expected = "1 to 128 letters, digits, '.', '_' or '-'"});
+                    .expected = "1 to 128 letters, digits, '.', '_' or '-'",
+                    .action = "correct the name"});
 }
 
 absl::StatusOr<JobRecord> Apply(const JobRecord& record, const Event& event) {
@@ -196,7 +207,10 @@ std::vector<std::uint8_t> EncodeRecord(const JobRecord& record) {
 absl::StatusOr<JobRecord> DecodeRecord(std::span<const std::uint8_t> bytes) {
   auto bad = [](const char* what) {
     return MakeError(absl::StatusCode::kDataLoss,
-                     {.where = "job record", .what = what,
+                     {.where = "job record",
+                      .what = what,
+                      .found = "a record that is not as it was written",
+                      .expected = "a record of this or an earlier version",
                       .action = "restore the state directory, or attach with "
                                 "the trainer's cursor under another job name"});
   };

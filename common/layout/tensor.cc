@@ -9,8 +9,14 @@ namespace penstock::layout {
 namespace {
 
 absl::Status Invalid(const std::string& name, std::string what) {
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   {.where = "tensor \"" + name + "\"", .what = std::move(what)});
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      {.where = "tensor \"" + name + "\"",
+       .what = std::move(what),
+       .found = "the outputs of the feed as given",
+       .expected =
+           "tensors with a name of their own, a known type and a size above 0",
+       .action = "correct the outputs of the feed"});
 }
 
 absl::Status Check(const std::vector<ItemTensor>& tensors, std::size_t i) {
@@ -60,13 +66,15 @@ std::string_view DTypeName(DType dtype) {
 absl::StatusOr<SlabLayout> LayOutSlab(const std::vector<ItemTensor>& tensors,
                                       std::uint64_t items) {
   if (items == 0 || tensors.empty() || tensors.size() > kTensorsMax) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     {.where = "batch slab",
-                      .what = "nothing to lay out, or too much",
-                      .found = absl::StrFormat("%d items of %d tensors", items,
-                                               tensors.size()),
-                      .expected = absl::StrFormat(
-                          "at least one item, 1 to %d tensors", kTensorsMax)});
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = "batch slab",
+         .what = "nothing to lay out, or too much",
+         .found =
+             absl::StrFormat("%d items of %d tensors", items, tensors.size()),
+         .expected =
+             absl::StrFormat("at least one item, 1 to %d tensors", kTensorsMax),
+         .action = "make global_batch, frames or the output sizes fit"});
   }
   SlabLayout slab;
   for (std::size_t i = 0; i < tensors.size(); ++i) {

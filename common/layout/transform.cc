@@ -39,11 +39,14 @@ const Coefficients* FindCoefficients(std::uint8_t matrix, bool full_range) {
 
 absl::Status Invalid(std::string what, std::string found,
                      std::string expected) {
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   {.where = "video transform",
-                    .what = std::move(what),
-                    .found = std::move(found),
-                    .expected = std::move(expected)});
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      {.where = "video transform",
+       .what = std::move(what),
+       .found = std::move(found),
+       .expected = std::move(expected),
+       .action =
+           "correct the output of the feed, or leave these captures out"});
 }
 
 absl::Status Check(const VideoTransform& t) {

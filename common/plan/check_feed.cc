@@ -204,6 +204,7 @@ absl::Status CheckFeedStatus(const FeedSpec& feed) {
   if (faults.empty()) return absl::OkStatus();
   Problem problem = std::move(faults.front().problem);
   problem.where = "feed, " + faults.front().field;
+  if (problem.action.empty()) problem.action = "correct this value";
   return MakeError(absl::StatusCode::kInvalidArgument, problem);
 }
 

@@ -90,6 +90,8 @@ class View::Builder {
                      {.where = NameOf(s) + ", track row " +
                                absl::StrCat(s.track) + " of captures.pidx",
                       .what = std::move(what),
+                      .found = "a row that points outside the index",
+                      .expected = "rows as the import wrote them",
                       .action = "run `penstock verify` on the dataset"});
   }
 

@@ -94,6 +94,8 @@ absl::StatusOr<std::unique_ptr<ReadOnlyMapping>> ReadOnlyMapping::Map(
     return MakeError(absl::StatusCode::kFailedPrecondition,
                      {.where = "arena",
                       .what = "the descriptor is no sealed memory",
+                      .found = "a descriptor without seals",
+                      .expected = "sealed shared memory of the daemon",
                       .action = "connect to a penstockd of this version"});
   }
   if ((static_cast<unsigned>(seals) & kArenaSeals) != kArenaSeals) {
@@ -118,11 +120,13 @@ absl::StatusOr<std::unique_ptr<ReadOnlyMapping>> ReadOnlyMapping::Map(
 absl::StatusOr<std::span<const std::uint8_t>> ReadOnlyMapping::Slice(
     std::uint64_t offset, std::uint64_t bytes) const {
   if (offset > size() || bytes > size() - offset) {
-    return MakeError(absl::StatusCode::kOutOfRange,
-                     {.where = "arena",
-                      .what = "a range lies outside",
-                      .found = absl::StrFormat("bytes %d+%d", offset, bytes),
-                      .expected = absl::StrFormat("at most %d", size())});
+    return MakeError(
+        absl::StatusCode::kOutOfRange,
+        {.where = "arena",
+         .what = "a range lies outside",
+         .found = absl::StrFormat("bytes %d+%d", offset, bytes),
+         .expected = absl::StrFormat("at most %d", size()),
+         .action = "report it: a slot is never outside its arena"});
   }
   return this->bytes().subspan(offset, bytes);
 }

@@ -96,6 +96,8 @@ absl::StatusOr<UniqueFd> ConnectTo(const std::string& path) {
       return MakeError(absl::StatusCode::kUnavailable,
                        {.where = path,
                         .what = "nobody listens at this socket",
+                        .found = "no daemon",
+                        .expected = "penstockd listening there",
                         .action = "start penstockd, or give its socket"});
     }
     return ErrnoError(errno, "connect " + path);
@@ -184,6 +186,8 @@ absl::StatusOr<Peer> PeerOf(int socket) {
         absl::StatusCode::kPermissionDenied,
         {.where = absl::StrFormat("peer with pid %d", c.pid),
          .what = "its user is not mapped into this user namespace (65534)",
+         .found = "user 65534",
+         .expected = "a user of this namespace",
          .action = "run daemon and ranks in one user namespace"});
   }
   Peer peer{.pid = c.pid, .uid = c.uid, .gid = c.gid};

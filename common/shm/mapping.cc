@@ -29,7 +29,8 @@ absl::StatusOr<Mapping> Mapping::Map(int fd, std::uint64_t bytes, Access access,
                      {.where = std::string(what),
                       .what = "shared memory of another size",
                       .found = absl::StrFormat("%d bytes", st.st_size),
-                      .expected = absl::StrFormat("%d", bytes)});
+                      .expected = absl::StrFormat("%d", bytes),
+                      .action = "connect to a penstockd of this version"});
   }
   const int protection =
       access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;

@@ -68,6 +68,8 @@ absl::Status SlotTable::Release(SlotRef slot, HolderId holder) {
     return MakeError(absl::StatusCode::kFailedPrecondition,
                      {.where = Name(slot, holder),
                       .what = "this holder does not hold the slot",
+                      .found = "a slot that it gave back or never had",
+                      .expected = "a slot in its hands",
                       .action = "release each slot once"});
   }
   if (slots_[index].holders.empty()) Free(index);
@@ -106,6 +108,8 @@ absl::StatusOr<std::size_t> SlotTable::Find(SlotRef slot) const {
         {.where = absl::StrFormat("slot at %d, lease %d", slot.offset,
                                   slot.generation),
          .what = "no such lease",
+         .found = "a lease that ended, or none",
+         .expected = "a lease that is held",
          .action = "use offset and generation as they were handed out"});
   }
   return static_cast<std::size_t>(index);

@@ -18,11 +18,13 @@ constexpr std::size_t kNameBytesMax = 64;
 
 absl::Status Bad(std::string what, std::string found = "",
                  std::string expected = "") {
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   {.where = "decode job",
-                    .what = std::move(what),
-                    .found = std::move(found),
-                    .expected = std::move(expected)});
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      {.where = "decode job",
+       .what = std::move(what),
+       .found = std::move(found),
+       .expected = std::move(expected),
+       .action = "report it: the daemon sends only jobs that fit"});
 }
 
 absl::Status CheckCount(std::string_view what, std::size_t found,

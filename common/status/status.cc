@@ -1,5 +1,6 @@
 #include "common/status/status.h"
 
+#include <cstring>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -29,11 +30,16 @@ absl::Status Annotate(const absl::Status& status, std::string_view where) {
 
 absl::Status ErrnoError(int error_number, std::string_view where,
                         std::string_view action) {
-  absl::Status base =
-      absl::ErrnoToStatus(error_number, std::string(where));
-  if (action.empty()) return base;
-  return absl::Status(base.code(), absl::StrCat(base.message(), "\n  do        ",
-                                                std::string(action)));
+  const absl::Status base = absl::ErrnoToStatus(error_number, "");
+  return MakeError(base.code(),
+                   {.where = std::string(where),
+                    .what = "the system refuses it",
+                    .found = std::strerror(error_number),
+                    .expected = "no error",
+                    .action = action.empty()
+                                  ? "check that it is there, its rights and the "
+                                    "limits of the process"
+                                  : std::string(action)});
 }
 
 int ExitCodeOf(const absl::Status& status) {

@@ -43,7 +43,7 @@ absl::Status MakeError(absl::StatusCode code, const Problem& problem);
 // `status` with `where` put in front of its message; OK stays OK.
 absl::Status Annotate(const absl::Status& status, std::string_view where);
 
-// errno as a status: "where: strerror (errno)" and what to do.
+// errno as a status with all five parts; without an action a general one.
 absl::Status ErrnoError(int error_number, std::string_view where,
                         std::string_view action = "");
 

@@ -60,6 +60,7 @@ absl::StatusOr<std::unique_ptr<Exposer>> Exposer::Start(
                      {.where = "metrics " + address,
                       .what = "cannot listen there",
                       .found = e.what(),
+                      .expected = "an address of this machine that is free",
                       .action = "choose another address for metrics"});
   }
   impl->exposer->RegisterCollectable(impl->collector);

@@ -89,7 +89,8 @@ absl::StatusOr<DaemonConfig> LoadDaemonConfig(const std::string& path) {
                      {.where = positions.Where("log_level"),
                       .what = "unknown level",
                       .found = c.log_level,
-                      .expected = "debug, info, warn or error"});
+                      .expected = "debug, info, warn or error",
+                      .action = "leave it out for info"});
   }
   if (m.io() == "io_uring") {
     c.io = io::Backend::kUring;

@@ -159,6 +159,7 @@ int main(int argc, char** argv) {
         {.where = "listen",
          .what = "plain TCP needs to be asked for",
          .found = config->listen,
+         .expected = "--insecure-loopback beside it",
          .action = "start with --insecure-loopback, or remove listen"}));
   }
   penstock::telemetry::InitLog(config->log_level);

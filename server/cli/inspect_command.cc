@@ -348,7 +348,8 @@ absl::Status CheckSelection(const InspectFlags& flags, const Target& target,
                    {.where = flags.target,
                     .what = "--png and --raw need one capture",
                     .found = absl::StrFormat("%d captures", captures),
-                    .expected = "DATASET:CAPTURE or DATASET:CAPTURE:WINDOW"});
+                    .expected = "DATASET:CAPTURE or DATASET:CAPTURE:WINDOW",
+                    .action = "name one capture"});
 }
 
 absl::Status Run(const InspectFlags& flags, bool json) {

@@ -81,7 +81,10 @@ absl::Status CheckFiles(const Manifest& m, std::string_view where) {
     return MakeError(
         absl::StatusCode::kInvalidArgument,
         {.where = std::string(where),
-         .what = absl::StrCat("shard ", shard, " is not in the file list")});
+         .what = absl::StrCat("shard ", shard, " is not in the file list"),
+         .found = "a shard without size and digest",
+         .expected = "every shard in the file list",
+         .action = "copy the dataset again from its origin"});
   }
   return absl::OkStatus();
 }

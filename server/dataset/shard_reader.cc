@@ -47,7 +47,9 @@ absl::Status ShardReader::Init() {
     return MakeError(absl::StatusCode::kDataLoss,
                      {.where = path_,
                       .what = "too short for a shard",
-                      .found = absl::StrFormat("%d bytes", bytes_)});
+                      .found = absl::StrFormat("%d bytes", bytes_),
+                      .expected = "a header and a trailer at least",
+                      .action = "copy the dataset again from its origin"});
   }
   PENSTOCK_ASSIGN_OR_RETURN(const auto header,
                             Read(0, format::kShardHeaderBytes));
@@ -73,7 +75,8 @@ absl::StatusOr<std::vector<std::uint8_t>> ShardReader::Read(
                      {.where = path_,
                       .what = "the file ends before the range does",
                       .found = absl::StrFormat("%d bytes", bytes_),
-                      .expected = absl::StrFormat("%d+%d", offset, bytes)});
+                      .expected = absl::StrFormat("%d+%d", offset, bytes),
+                      .action = "copy the dataset again from its origin"});
   }
   std::vector<std::uint8_t> out(bytes);
   for (std::size_t done = 0; done < bytes;) {

@@ -30,11 +30,13 @@ absl::Status DecodeFrames(
       return;
     }
     if (row.hash != 0 && HashPicture(picture) != row.hash) {
-      status.Update(MakeError(
-          absl::StatusCode::kDataLoss,
-          {.where = absl::StrFormat("frame %d", row.frame),
-           .what = "the picture is not the one hashed at import",
-           .action = "run `penstock verify` on the dataset"}));
+      status.Update(
+          MakeError(absl::StatusCode::kDataLoss,
+                    {.where = absl::StrFormat("frame %d", row.frame),
+                     .what = "the picture is not the one hashed at import",
+                     .found = "another hash",
+                     .expected = "the hash in the packet table",
+                     .action = "run `penstock verify` on the dataset"}));
       return;
     }
     ++seen;

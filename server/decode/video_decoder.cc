@@ -191,10 +191,13 @@ absl::StatusOr<std::unique_ptr<VideoDecoder>> VideoDecoder::Create(
   }
   PENSTOCK_RETURN_IF_ERROR(Configure(*context, parameters, threads));
   if (int rc = avcodec_open2(context.get(), codec, nullptr); rc < 0) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     {.where = "video decoder " + parameters.codec,
-                      .what = "the decoder refuses these parameters",
-                      .found = AvErrorText(rc)});
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = "video decoder " + parameters.codec,
+         .what = "the decoder refuses these parameters",
+         .found = AvErrorText(rc),
+         .expected = "codec parameters that libavcodec opens",
+         .action = "import the capture again, or leave it out by a filter"});
   }
   return std::make_unique<FfmpegVideoDecoder>(
       std::move(context), std::move(frame), std::move(packet));

@@ -162,6 +162,8 @@ class FfmpegDemuxer final : public Demuxer {
       return MakeError(absl::StatusCode::kInvalidArgument,
                        {.where = path_,
                         .what = "not a regular file",
+                        .found = "a folder, device, pipe or socket",
+                        .expected = "a recording",
                         .action = "remove it from the sources"});
     }
     file_.fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
@@ -208,6 +210,8 @@ class FfmpegDemuxer final : public Demuxer {
         return MakeError(absl::StatusCode::kInvalidArgument,
                          {.where = path_,
                           .what = "a packet asks for more memory than there is",
+                          .found = "a packet size beyond the memory",
+                          .expected = "packets of at most some MiB",
                           .action = "the file is damaged: copy it again, or "
                                     "remove it from the sources"});
       }

@@ -109,9 +109,15 @@ class AudioIngestBase : public AudioIngest {
   absl::Status Store(std::span<const std::uint8_t> data, std::int64_t pts,
                      std::int64_t duration) {
     if (data.size() > format::kBlockBytesMax - 4096) {
-      return MakeError(absl::StatusCode::kInvalidArgument,
-                       {.where = where_, .what = "an audio packet is larger "
-                                                 "than a block"});
+      return MakeError(
+          absl::StatusCode::kInvalidArgument,
+          {.where = where_,
+           .what = "an audio packet is larger "
+                   "than a block",
+           .found = "more than 8 MiB",
+           .expected = "at most 8 MiB",
+           .action =
+               "re-encode the audio, or remove the capture from the sources"});
     }
     format::PacketRow row{};
     row.pts = pts;
@@ -253,8 +259,12 @@ class DecodingIngest final : public AudioIngestBase {
         std::int16_t v = 0;
         if (!SampleAt(f, c, i, v)) {
           return MakeError(absl::StatusCode::kUnimplemented,
-                           {.where = where_, .what = "unknown sample format",
-                            .found = std::to_string(f.format)});
+                           {.where = where_,
+                            .what = "unknown sample format",
+                            .found = std::to_string(f.format),
+                            .expected = "integers or floats of 8 to 64 bit",
+                            .action = "re-encode the audio, or remove the "
+                                      "capture from the sources"});
         }
         pending_.push_back(v);
       }
@@ -280,9 +290,14 @@ class DecodingIngest final : public AudioIngestBase {
     encoder_->thread_count = 1;
     av_channel_layout_default(&encoder_->ch_layout, channels_);
     if (int rc = avcodec_open2(encoder_.get(), codec, nullptr); rc < 0) {
-      return MakeError(absl::StatusCode::kUnimplemented,
-                       {.where = where_, .what = "the FLAC encoder refuses",
-                        .found = decode::AvErrorText(rc)});
+      return MakeError(
+          absl::StatusCode::kUnimplemented,
+          {.where = where_,
+           .what = "the FLAC encoder refuses",
+           .found = decode::AvErrorText(rc),
+           .expected = "a rate and channels that FLAC has",
+           .action =
+               "re-encode the audio, or remove the capture from the sources"});
     }
     encoder_->frame_size = kFlacFrameSamples;
     auto& codec_out = out_.stream.codec;
@@ -388,20 +403,28 @@ absl::StatusOr<std::unique_ptr<AudioIngest>> AudioIngest::Create(
                              : nullptr;
   if (codec == nullptr || stream.codec.channels == 0 ||
       stream.codec.channels > kChannelsMax) {
-    return MakeError(absl::StatusCode::kUnimplemented,
-                     {.where = where, .what = "this audio is not decoded",
-                      .found = absl::StrFormat("%s, %d channels", name,
-                                               stream.codec.channels),
-                      .expected = "a codec of this FFmpeg, 1 to 8 channels"});
+    return MakeError(
+        absl::StatusCode::kUnimplemented,
+        {.where = where,
+         .what = "this audio is not decoded",
+         .found =
+             absl::StrFormat("%s, %d channels", name, stream.codec.channels),
+         .expected = "a codec of this FFmpeg, 1 to 8 channels",
+         .action =
+             "re-encode the audio, or remove the capture from the sources"});
   }
   int error = 0;
   ContextPtr context =
       OpenWithoutSimd(codec, stream, fixed != nullptr, error);
   if (!context) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     {.where = where, .what = "the audio decoder refuses these "
-                                              "parameters",
-                      .found = decode::AvErrorText(error)});
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = where,
+         .what = "the audio decoder refuses these "
+                 "parameters",
+         .found = decode::AvErrorText(error),
+         .expected = "codec parameters that libavcodec opens",
+         .action = "check that the recording was finished and copied whole"});
   }
   return std::make_unique<DecodingIngest>(stream, spool, std::move(where),
                                           std::move(context));

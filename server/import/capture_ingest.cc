@@ -38,12 +38,13 @@ absl::Status ReadContainer(IngestedCapture& capture,
     }
   }
   if (videos.empty()) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     {.where = path,
-                      .what = "a capture needs a video track",
-                      .found = absl::StrFormat("%d streams, none is video",
-                                               streams.size()),
-                      .action = "remove the file from the sources"});
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = path,
+         .what = "a capture needs a video track",
+         .found = absl::StrFormat("%d streams, none is video", streams.size()),
+         .expected = "at least one video stream",
+         .action = "remove the file from the sources"});
   }
   demux::Packet packet;
   for (;;) {

@@ -129,12 +129,13 @@ absl::Status CaptureReader::ForEachFrame(
 absl::StatusOr<std::vector<std::int64_t>> CaptureReader::FrameTimes(
     const ReadTrack& track, std::uint64_t begin, std::uint64_t end) {
   if (begin >= end || end > track.row.rows) {
-    return MakeError(absl::StatusCode::kOutOfRange,
-                     {.where = "track " + track.name,
-                      .what = "no such frames",
-                      .found = absl::StrFormat("%d to %d", begin, end),
-                      .expected = absl::StrFormat("inside 0 to %d",
-                                                  track.row.rows)});
+    return MakeError(
+        absl::StatusCode::kOutOfRange,
+        {.where = "track " + track.name,
+         .what = "no such frames",
+         .found = absl::StrFormat("%d to %d", begin, end),
+         .expected = absl::StrFormat("inside 0 to %d", track.row.rows),
+         .action = "choose frames that the track has"});
   }
   std::vector<std::int64_t> times(end - begin + 1, track.row.end_ns);
   for (const auto& g : track.gops) {

@@ -119,7 +119,8 @@ absl::StatusOr<std::int64_t> UnitNs(const std::string& unit,
                    {.where = where + ".unit",
                     .what = "unknown unit of time",
                     .found = unit,
-                    .expected = "ns, us, ms or s"});
+                    .expected = "ns, us, ms or s",
+                    .action = "correct the unit in capture.json"});
 }
 
 absl::Status ReadClock(const Json& json, const std::string& where, Clock& out) {
@@ -149,7 +150,8 @@ absl::Status ReadRate(const std::string& text, const std::string& where,
                      {.where = where + ".tick_rate",
                       .what = "not a rate",
                       .found = "\"" + text + "\"",
-                      .expected = "ticks a second, as \"35\" or \"30000/1001\""});
+                      .expected = "ticks a second, as \"35\" or \"30000/1001\"",
+                      .action = "correct the rate in capture.json"});
   }
   out.rate_num = num;
   out.rate_den = den;
@@ -162,7 +164,9 @@ absl::Status ReadColumns(const Json& json, const std::string& where,
     return MakeError(absl::StatusCode::kInvalidArgument,
                      {.where = where,
                       .what = "must be a list of 1 to 1024 columns",
-                      .found = json.type_name()});
+                      .found = json.type_name(),
+                      .expected = "a list of objects with name and type",
+                      .action = "correct the columns in capture.json"});
   }
   for (std::size_t i = 0; i < json.size(); ++i) {
     Fields f(json[i], absl::StrFormat("%s[%d]", where, i),
@@ -296,6 +300,7 @@ absl::StatusOr<Json> ParseStrictly(const std::string& text,
                      {.where = where,
                       .what = "holds a value that cannot be read",
                       .found = e.what(),
+                      .expected = "a value that the field's type holds",
                       .action = "correct the number"});
   }
   return MakeError(absl::StatusCode::kInvalidArgument,

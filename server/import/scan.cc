@@ -56,9 +56,11 @@ absl::StatusOr<std::string> ReadText(const fs::path& path) {
   }
   if (bytes > kMappingBytesMax) {
     return MakeError(absl::StatusCode::kInvalidArgument,
-                     {.where = path.string(), .what = "too large for a mapping",
+                     {.where = path.string(),
+                      .what = "too large for a mapping",
                       .found = absl::StrFormat("%d bytes", bytes),
-                      .expected = "at most 4 MiB"});
+                      .expected = "at most 4 MiB",
+                      .action = "correct or remove capture.json"});
   }
   std::ifstream in(path, std::ios::binary);
   if (!in) return ErrnoError(errno, path.string(), "check that it is readable");
@@ -99,7 +101,9 @@ absl::StatusOr<CaptureSource> FolderCapture(const fs::path& folder,
           {.where = folder.string(),
            .what = "a capture needs one video",
            .found = absl::StrFormat("%d videos", videos.size()),
-           .expected = "one, or \"video\": {\"file\": …} in capture.json"});
+           .expected = "one, or \"video\": {\"file\": …} in capture.json",
+           .action =
+               "name the video in capture.json, or give each its own folder"});
     }
     s.video = videos[0].string();
   } else {
@@ -109,7 +113,8 @@ absl::StatusOr<CaptureSource> FolderCapture(const fs::path& folder,
                        {.where = s.mapping_file + ".video.file",
                         .what = "leaves the capture's folder",
                         .found = s.mapping.video,
-                        .expected = "a file beside capture.json"});
+                        .expected = "a file beside capture.json",
+                        .action = "correct capture.json"});
     }
     s.video = (folder / relative).string();
   }
@@ -151,8 +156,11 @@ absl::Status ScanFolder(const fs::path& folder, int depth,
                         std::vector<CaptureSource>& out) {
   if (depth > 16) {
     return MakeError(absl::StatusCode::kInvalidArgument,
-                     {.where = folder.string(), .what = "folders too deep",
-                      .expected = "at most 16 below a source"});
+                     {.where = folder.string(),
+                      .what = "folders too deep",
+                      .found = "more than 16 levels",
+                      .expected = "at most 16 below a source",
+                      .action = "give a source nearer to the recordings"});
   }
   PENSTOCK_ASSIGN_OR_RETURN(const auto entries, ListFolder(folder));
   const fs::path mapping = folder / "capture.json";
@@ -176,7 +184,10 @@ absl::Status HashFile(const std::string& path, hash::Sha256& into) {
       fs::exists(status) && !fs::is_regular_file(status)) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      {.where = path,
-                      .what = "not a regular file",  // a pipe would be waited for
+                      .what = "not a regular file",
+                      .found = "a device, pipe or socket",
+                      .expected = "a recording",
+                      // a pipe would be waited for
                       .action = "remove it from the sources"});
   }
   std::ifstream in(path, std::ios::binary);

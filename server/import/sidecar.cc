@@ -43,6 +43,7 @@ absl::Status ForEachLine(
                      {.where = path,
                       .what = "cannot be read",
                       .found = std::string(std::strerror(errno)),
+                      .expected = "a readable file of JSON lines",
                       .action = "correct \"file\" in capture.json"});
   }
   std::string text;
@@ -232,8 +233,11 @@ absl::StatusOr<EventTable> ReadEvents(const std::string& path,
     PENSTOCK_RETURN_IF_ERROR(ForEachLine(path, each));
   } catch (const Json::exception& e) {  // a field of an unexpected type
     return MakeError(absl::StatusCode::kInvalidArgument,
-                     {.where = path, .what = "a field has the wrong type",
-                      .found = e.what()});
+                     {.where = path,
+                      .what = "a field has the wrong type",
+                      .found = e.what(),
+                      .expected = "the types that capture.json declares",
+                      .action = "correct the row or capture.json"});
   }
   std::stable_sort(table.rows.begin(), table.rows.end(),
                    [](const auto& a, const auto& b) { return a.t_ns < b.t_ns; });

@@ -25,6 +25,8 @@ absl::Status WriteAll(int fd, std::span<const std::uint8_t> bytes,
             {.where = where,
              .what = "the disk is full: nothing was published, the output "
                      "folder is as it was before",
+             .found = "no space left, or a quota or file size limit",
+             .expected = "room for the dataset: about the size of the sources",
              .action = "free space or give --out on another disk, and run the "
                        "same command again"});
       }

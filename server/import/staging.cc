@@ -66,6 +66,8 @@ absl::StatusOr<std::unique_ptr<Staging>> Staging::Create(std::string out) {
     return MakeError(absl::StatusCode::kFailedPrecondition,
                      {.where = dir,
                       .what = "another import is writing here",
+                      .found = "a lock that another process holds",
+                      .expected = "one import a folder",
                       .action = "wait for it, or give another --out"});
   }
   std::unique_ptr<Staging> staging(new Staging(out, dir, lock));

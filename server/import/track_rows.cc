@@ -75,7 +75,8 @@ class TrackMaker {
                .what = "two tracks of one name",
                .found = "\"" + out_.written[i].name + "\"",
                .expected = "names that differ from each other and from video, "
-                           "audio, text and spans"});
+                           "audio, text and spans",
+               .action = "rename one of them in capture.json"});
         }
       }
     }

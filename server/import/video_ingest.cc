@@ -79,11 +79,13 @@ absl::StatusOr<std::unique_ptr<VideoIngest>> VideoIngest::Create(
 absl::Status VideoIngest::Add(const demux::Packet& packet) {
   const auto ordinal = static_cast<std::uint32_t>(out_.packets.size());
   if ((packet.flags & demux::kDemuxNewParameters) != 0) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     {.where = absl::StrFormat("%s, packet %d", where_, ordinal),
-                      .what = "the codec parameters change in mid-stream",
-                      .expected = "one set for the whole track",
-                      .action = "split the recording there, or re-encode it"});
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = absl::StrFormat("%s, packet %d", where_, ordinal),
+         .what = "the codec parameters change in mid-stream",
+         .found = "other parameters than at the start",
+         .expected = "one set for the whole track",
+         .action = "split the recording there, or re-encode it"});
   }
   if (packet.data.size() > kPacketBytesMax) {
     return MakeError(
@@ -148,8 +150,10 @@ void VideoIngest::OnPicture(const decode::Picture& p) {
         absl::StatusCode::kInvalidArgument,
         {.where = absl::StrFormat("%s, packet %d", where_, p.packet),
          .what = "a packet holds more than one picture",
+         .found = "more than one",
          .expected = "one picture a packet",
-         .action = "remux the capture with a tool that splits packed pictures"});
+         .action =
+             "remux the capture with a tool that splits packed pictures"});
     return;
   }
   row.frame = frame;
@@ -173,16 +177,16 @@ absl::StatusOr<IngestedVideo> VideoIngest::Finish(
   decoder_.reset();
   PENSTOCK_RETURN_IF_ERROR(picture_status_);
   if (out_.frames.empty()) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     {.where = where_,
-                      .what = "no frame can be decoded",
-                      .found = absl::StrFormat("%d packets, %d refused",
-                                               out_.packets.size(),
-                                               std::count(packet_bad_.begin(),
-                                                          packet_bad_.end(),
-                                                          true)),
-                      .action = "remove the file from the sources, or record "
-                                "it again"});
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = where_,
+         .what = "no frame can be decoded",
+         .found = absl::StrFormat(
+             "%d packets, %d refused", out_.packets.size(),
+             std::count(packet_bad_.begin(), packet_bad_.end(), true)),
+         .expected = "at least one frame",
+         .action = "remove the file from the sources, or record "
+                   "it again"});
   }
   CompleteFrameTimes(out_);
   std::vector<std::uint32_t> candidates = {0};

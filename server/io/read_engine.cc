@@ -20,6 +20,8 @@ absl::StatusOr<std::shared_ptr<ReadFile>> ReadFile::Open(
     return MakeError(absl::StatusCode::kInvalidArgument,
                      {.where = path,
                       .what = "not a regular file",
+                      .found = "a folder, device, pipe or socket",
+                      .expected = "a shard",
                       .action = "copy the dataset again from its origin"});
   }
   bool direct = true;
@@ -72,12 +74,14 @@ absl::StatusOr<std::unique_ptr<ReadEngine>> StartReadEngine(
     if (uring.ok()) return uring;
     if (why != nullptr) *why = std::string(uring.status().message());
     if (options.backend == Backend::kUring) {
-      return MakeError(absl::StatusCode::kFailedPrecondition,
-                       {.where = "io: io_uring",
-                        .what = "io_uring was asked for and is refused",
-                        .found = std::string(uring.status().message()),
-                        .action = "allow io_uring in the seccomp profile and in "
-                                  "kernel.io_uring_disabled, or set io: auto"});
+      return MakeError(
+          absl::StatusCode::kFailedPrecondition,
+          {.where = "io: io_uring",
+           .what = "io_uring was asked for and is refused",
+           .found = std::string(uring.status().message()),
+           .expected = "a kernel and a sandbox that allow it",
+           .action = "allow io_uring in the seccomp profile and in "
+                     "kernel.io_uring_disabled, or set io: auto"});
     }
   }
   return StartPreadEngine(options);

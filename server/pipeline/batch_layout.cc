@@ -50,7 +50,8 @@ absl::Status CheckOutput(const OutputSpec& o) {
                      {.where = "output \"" + o.name + "\"",
                       .what = "the size must be given",
                       .found = absl::StrFormat("%dx%d", o.width, o.height),
-                      .expected = "width and height of at least 1"});
+                      .expected = "width and height of at least 1",
+                      .action = "give width and height"});
   }
   if ((o.kind == OutputKind::kKeys || o.kind == OutputKind::kColumns) &&
       o.names.empty()) {
@@ -58,7 +59,9 @@ absl::Status CheckOutput(const OutputSpec& o) {
         absl::StatusCode::kInvalidArgument,
         {.where = "output \"" + o.name + "\"",
          .what = o.kind == OutputKind::kKeys ? "no keys" : "no columns",
-         .expected = "at least one name"});
+         .found = "an empty list",
+         .expected = "at least one name",
+         .action = "name them, or remove the output"});
   }
   return absl::OkStatus();
 }
@@ -98,8 +101,11 @@ absl::StatusOr<BatchLayout> MakeBatchLayout(const FeedPlan& plan,
       plan.microbatch() == 0 ? 1 : out.items / plan.microbatch();
   if (plan.outputs().empty()) {
     return MakeError(absl::StatusCode::kInvalidArgument,
-                     {.where = "outputs", .what = "the feed makes no tensor",
-                      .expected = "at least one output"});
+                     {.where = "outputs",
+                      .what = "the feed makes no tensor",
+                      .found = "none",
+                      .expected = "at least one output",
+                      .action = "give the feed outputs"});
   }
   std::vector<layout::ItemTensor> items;
   for (const OutputSpec& o : plan.outputs()) {

@@ -126,13 +126,14 @@ class JobManager::Impl {
       }
     }
     if (args.data_rank >= args.data_world) {
-      return MakeError(absl::StatusCode::kInvalidArgument,
-                       {.where = "attach",
-                        .what = "no such data rank",
-                        .found = absl::StrFormat("rank %d of %d", args.data_rank,
-                                                 args.data_world),
-                        .expected = absl::StrFormat("0 to %d",
-                                                    args.data_world - 1)});
+      return MakeError(
+          absl::StatusCode::kInvalidArgument,
+          {.where = "attach",
+           .what = "no such data rank",
+           .found = absl::StrFormat("rank %d of %d", args.data_rank,
+                                    args.data_world),
+           .expected = absl::StrFormat("0 to %d", args.data_world - 1),
+           .action = "correct the rank or the world"});
     }
     PENSTOCK_ASSIGN_OR_RETURN(const LoadedFeed feed, Load(args));
     // Everything that the feed and the mesh can be refused for, before

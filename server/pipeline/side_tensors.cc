@@ -208,7 +208,9 @@ absl::StatusOr<SideTrack> SideTracks::Resolve(const SourceRef& source,
              .found = absl::StrJoin(known, ", "),
              .expected = NearestName(name, known).empty()
                              ? "one of these"
-                             : "\"" + NearestName(name, known) + "\"?"});
+                             : "\"" + NearestName(name, known) + "\"?",
+             .action = "correct the column; `penstock inspect DATASET --json` "
+                       "lists them"});
       }
       // A key that was never touched in a capture is not in its dictionary;
       // CheckSides() sees to it that some capture has it.
@@ -221,15 +223,16 @@ absl::StatusOr<SideTrack> SideTracks::Resolve(const SourceRef& source,
     found.known = std::move(known);
     return found;
   }
-  return MakeError(absl::StatusCode::kNotFound,
-                   {.where = where,
-                    .what = output.track.empty()
-                                ? "the capture has no such track"
-                                : "no track \"" + output.track + "\"",
-                    .found = names.empty() ? "none of this kind"
-                                           : absl::StrJoin(names, ", "),
-                    .action = "correct the output, or leave these captures out "
-                              "with a filter"});
+  return MakeError(
+      absl::StatusCode::kNotFound,
+      {.where = where,
+       .what = output.track.empty() ? "the capture has no such track"
+                                    : "no track \"" + output.track + "\"",
+       .found =
+           names.empty() ? "none of this kind" : absl::StrJoin(names, ", "),
+       .expected = "a track of this kind in every capture of the feed",
+       .action = "correct the output, or leave these captures out "
+                 "with a filter"});
 }
 
 absl::Status CheckSides(const FeedPlan& plan) {

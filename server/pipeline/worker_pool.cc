@@ -41,6 +41,8 @@ class WorkerPool::Impl {
                        {.where = "worker pool",
                         .what = "the arena is sealed: nobody can map it for "
                                 "writing any more",
+                        .found = "a sealed arena",
+                        .expected = "one that is not sealed yet",
                         .action = "add it first, seal it then"});
     }
     const ArenaId id = NextArena();

@@ -80,6 +80,8 @@ absl::StatusOr<ZygoteProcess> StartZygote(const std::string& decoder_path,
     return MakeError(absl::StatusCode::kNotFound,
                      {.where = decoder_path,
                       .what = "no decoder program here",
+                      .found = "no file that may be run",
+                      .expected = "penstock-decoder",
                       .action = "install penstock-decoder beside penstockd, or "
                                 "give its path"});
   }

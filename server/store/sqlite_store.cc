@@ -178,10 +178,12 @@ class SqliteStore final : public JobStore {
         .where = path_,
         .what = absl::StrFormat("job store: %s failed", what),
         .found = sqlite3_errmsg(db_.get()),
+        .expected = "a job store that can be read and written",
         .action =
             code == SQLITE_BUSY ? "another process has the store open; end it"
             : code == SQLITE_CORRUPT || code == SQLITE_NOTADB
-                ? "the file is damaged or no job store: move it away; jobs go on "
+                ? "the file is damaged or no job store: move it away; jobs go "
+                  "on "
                   "from the state_dict of their trainers"
                 : "check that the state directory is there, writable and not "
                   "full"};
@@ -271,6 +273,7 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteStore(
     return MakeError(absl::StatusCode::kPermissionDenied,
                      {.where = path,
                       .what = "the job store can only be read",
+                      .found = "no right to write",
                       .expected = "a file that this user may write",
                       .action = "correct state_dir or its rights"});
   }

@@ -314,6 +314,7 @@ class GrpcServer::Impl {
            .what = "cannot listen",
            .found = writable ? "the address is in use"
                              : "no right to write in the folder",
+           .expected = "an address and a folder free for this daemon",
            .action = writable ? "choose another port for listen, or 0"
                               : "set socket_dir to a folder that this user may "
                                 "write"});
