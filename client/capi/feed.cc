@@ -47,12 +47,13 @@ Result Feed::Next(std::int64_t slice_ms, std::unique_ptr<ps_step>* out) {
     if (Clock::now() < deadline) return r;
     const std::string because = ahead_->waiting_because();
     r = Fail(PS_TIMEOUT,
-             "rank " + std::to_string(options_.data_rank) + ", step " +
-                 std::to_string(position_) + ": no batch for " +
-                 std::to_string(limit_ms) + " ms\n  found     " +
-                 (because.empty() ? "the daemon does not answer" : because) +
-                 "\n  do        look at the daemon's status and log; the step "
-                 "was not acknowledged, restarting loses nothing");
+             {"rank " + std::to_string(options_.data_rank) + ", step " +
+                  std::to_string(position_),
+              "no batch for " + std::to_string(limit_ms) + " ms",
+              because.empty() ? "the daemon does not answer" : because,
+              "a published batch",
+              "look at the daemon's status and log; the step was not "
+              "acknowledged, restarting loses nothing"});
   }
   waiting_ = false;
   if (!r.ok()) return r;

@@ -73,7 +73,11 @@ Result ArenaMap::Map(int fd, std::uint64_t bytes,
   const std::string why = good ? Errno("mmap") : "size or seals differ";
   ::close(fd);
   if (p == MAP_FAILED) {
-    return Fail(PS_UNAVAILABLE, "arena of the daemon: " + why);
+    return Fail(
+        PS_UNAVAILABLE,
+        {"arena of the daemon", "cannot be mapped", why,
+         "sealed shared memory of the size that was said",
+         "restart the daemon; it is of another version, or memory is short"});
   }
   // Ours is a view: a fork of the trainer does not need it.
   ::madvise(p, bytes, MADV_DONTFORK);
@@ -109,10 +113,11 @@ Result LocalLink::Connect(const std::string& path, int timeout_ms,
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
-    return Fail(PS_INVALID, path + ": the socket's path is too long\n  found     " +
-                                std::to_string(path.size()) +
-                                " bytes\n  expected  at most " +
-                                std::to_string(sizeof(address.sun_path) - 1));
+    return Fail(PS_INVALID,
+                {path, "the socket's path is too long",
+                 std::to_string(path.size()) + " bytes",
+                 "at most " + std::to_string(sizeof(address.sun_path) - 1),
+                 "choose a shorter socket_dir"});
   }
   std::memcpy(address.sun_path, path.c_str(), path.size());
   const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -121,20 +126,27 @@ Result LocalLink::Connect(const std::string& path, int timeout_ms,
   if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) !=
       0) {
     if (errno == EACCES || errno == EPERM) {  // waiting will not change it
-      return Fail(PS_REFUSED, Errno(path) +
-                                  "\n  do        run as a user of the daemon's "
-                                  "group, or correct the address");
+      return Fail(
+          PS_REFUSED,
+          {path, "no right to connect", std::strerror(errno),
+           "a user that may open the socket",
+           "run as a user of the daemon's group, or correct the address"});
     }
     return Fail(PS_UNAVAILABLE,
-                Errno(path + ": no daemon answers") +
-                    "\n  do        start penstockd, or correct the address");
+                {path, "no daemon answers", std::strerror(errno),
+                 "penstockd listening there",
+                 "start penstockd, or correct the address"});
   }
   const shm::Hello hello;
   if (::send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
     return Fail(PS_UNAVAILABLE, Errno(path + ": send"));
   }
   if (!WaitReadable(fd, timeout_ms)) {
-    return Fail(PS_UNAVAILABLE, path + ": the daemon does not answer");
+    return Fail(
+        PS_UNAVAILABLE,
+        {path, "the daemon does not answer",
+         "nothing in " + std::to_string(timeout_ms) + " ms", "its welcome",
+         "look at the daemon's log; it may be stopped or overloaded"});
   }
   union {
     shm::HandshakeHeader header;
@@ -151,8 +163,12 @@ Result LocalLink::Connect(const std::string& path, int timeout_ms,
   }
   if (n != sizeof(shm::Welcome) ||
       !GoodHeader(reply.header, shm::HandshakeKind::kWelcome)) {
-    return Fail(n <= 0 ? PS_UNAVAILABLE : PS_FAILED,
-                path + ": not a penstock daemon of this version");
+    return Fail(
+        n <= 0 ? PS_UNAVAILABLE : PS_FAILED,
+        {path, "not a penstock daemon of this version",
+         n <= 0 ? "a closed connection" : "another answer",
+         "the welcome of a penstockd of this version",
+         "install daemon and client of one version, or correct the address"});
   }
   reply.welcome.session[sizeof(reply.welcome.session) - 1] = '\0';
   reply.welcome.grpc_address[sizeof(reply.welcome.grpc_address) - 1] = '\0';
@@ -168,7 +184,10 @@ Result LocalLink::ReceiveArena(std::uint64_t arena, int timeout_ms,
                                std::shared_ptr<ArenaMap>* out) {
   for (;;) {
     if (!WaitReadable(fd_, timeout_ms)) {
-      return Fail(PS_UNAVAILABLE, "the daemon did not send its arena");
+      return Fail(PS_UNAVAILABLE,
+                  {"handshake socket", "the daemon did not send its arena",
+                   "nothing in " + std::to_string(timeout_ms) + " ms",
+                   "the arena of the job", "look at the daemon's log"});
     }
     shm::ArenaMessage message{};
     int fd = -1;
@@ -176,7 +195,10 @@ Result LocalLink::ReceiveArena(std::uint64_t arena, int timeout_ms,
     if (n != sizeof(message) || fd < 0 ||
         !GoodHeader(message.header, shm::HandshakeKind::kArena)) {
       if (fd >= 0) ::close(fd);
-      return Fail(PS_UNAVAILABLE, "the daemon closed the handshake socket");
+      return Fail(PS_UNAVAILABLE,
+                  {"handshake socket", "the daemon closed it",
+                   "the end of the connection", "the arena of the job",
+                   "look at the daemon's log; the client attaches again"});
     }
     if (message.arena != arena) {  // of an attach that was given up
       ::close(fd);

@@ -83,9 +83,9 @@ Result CheckTexts(const Options& o) {
       {"incarnation", &o.incarnation}};
   for (const auto& [name, text] : texts) {
     if (!IsUtf8(*text)) {
-      return Fail(PS_INVALID, std::string("ps_attach: ") + name +
-                                  ": is not UTF-8 text\n  do        correct "
-                                  "it; a feed is a YAML file");
+      return Fail(PS_INVALID, {std::string("ps_attach: ") + name,
+                               "is not UTF-8 text", "bytes that are no UTF-8",
+                               "text; a feed is a YAML file", "correct it"});
     }
   }
   return {};
@@ -100,10 +100,11 @@ Result CheckAddress(const std::string& address) {
                       port.find_first_not_of("0123456789") == std::string::npos;
   const int value = number ? std::stoi(port) : 0;
   if (colon > 4 && value >= 1 && value <= 65535) return {};
-  return Fail(PS_INVALID, "ps_attach: address: not an address of a daemon\n"
-                          "  found     " + address +
-                          "\n  expected  tcp:HOST:PORT with a port from 1 to "
-                          "65535, or the daemon's socket folder");
+  return Fail(PS_INVALID,
+              {"ps_attach: address", "not an address of a daemon", address,
+               "tcp:HOST:PORT with a port from 1 to 65535, or the daemon's "
+               "socket folder",
+               "correct the address"});
 }
 
 Result ReadFeed(const std::string& path, Options* out) {
@@ -111,20 +112,25 @@ Result ReadFeed(const std::string& path, Options* out) {
   const fs::path absolute = fs::absolute(path, error);
   const auto status = fs::status(absolute, error);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
-    return Fail(PS_INVALID, path + ": the feed is not a file\n  do        "
-                                   "correct the path of the feed");
+    return Fail(
+        PS_INVALID,
+        {path, "the feed is not a file",
+         fs::is_directory(status) ? "a folder" : "a device, pipe or socket",
+         "a YAML file", "correct the path of the feed"});
   }
   std::ifstream in(absolute, std::ios::binary);
   if (!in) {
-    return Fail(PS_INVALID, path + ": the feed cannot be read: " +
-                                std::strerror(errno) +
-                                "\n  do        correct the path of the feed");
+    return Fail(PS_INVALID,
+                {path, "the feed cannot be read", std::strerror(errno),
+                 "a readable YAML file", "correct the path of the feed"});
   }
   std::stringstream text;
   text << in.rdbuf();
   out->feed_text = text.str();
   if (out->feed_text.size() > kFeedBytesMax) {
-    return Fail(PS_INVALID, path + ": the feed is larger than 4 MiB");
+    return Fail(PS_INVALID, {path, "the feed is too large",
+                             std::to_string(out->feed_text.size()) + " bytes",
+                             "at most 4 MiB", "correct the path of the feed"});
   }
   out->feed_path = path;
   out->feed_dir = absolute.parent_path().string();
@@ -136,19 +142,22 @@ Result ReadFeed(const std::string& path, Options* out) {
 Result ReadOptions(const ps_attach_options& in, Options* out) {
   if (in.struct_bytes != sizeof(ps_attach_options)) {
     return Fail(PS_INVALID,
-                "ps_attach: struct_bytes is not sizeof(ps_attach_options): the "
-                "program was built for another version of the client");
+                {"ps_attach", "the options are of another version",
+                 "struct_bytes " + std::to_string(in.struct_bytes),
+                 std::to_string(sizeof(ps_attach_options)),
+                 "build the program with the client.h of this library"});
   }
   auto text = [](const char* t) { return t == nullptr ? std::string() : t; };
   if (in.feed == nullptr || in.feed[0] == '\0') {
-    return Fail(PS_INVALID, "ps_attach: the feed must be given");
+    return Fail(PS_INVALID, {"ps_attach: feed", "the feed must be given",
+                             "none", "the path of a feed file", "give it"});
   }
   if (in.resume == nullptr || in.resume[0] == '\0') {
     return Fail(PS_INVALID,
-                "ps_attach: resume must be given\n  expected  \"new\", "
-                "\"step:K\", or the value of state_dict()\n  do        give the "
-                "state_dict that the trainer saved; \"new\" only for a job that "
-                "never ran");
+                {"ps_attach: resume", "it must be given", "none",
+                 "\"new\", \"step:K\", or the value of state_dict()",
+                 "give the state_dict that the trainer saved; \"new\" only for "
+                 "a job that never ran"});
   }
   out->address = text(in.address).empty() ? DefaultAddress() : text(in.address);
   while (out->address.size() > 1 && out->address.back() == '/') {
@@ -160,12 +169,11 @@ Result ReadOptions(const ps_attach_options& in, Options* out) {
   out->data_rank = in.data_rank;
   out->data_world = in.data_world == 0 ? 1 : in.data_world;
   if (out->data_rank >= out->data_world) {
-    return Fail(PS_INVALID, "ps_attach: no such data rank\n  found     rank " +
-                                std::to_string(in.data_rank) + " of " +
-                                std::to_string(out->data_world) +
-                                "\n  expected  0 to " +
-                                std::to_string(out->data_world - 1) +
-                                "\n  do        correct the rank or the world");
+    return Fail(PS_INVALID, {"ps_attach", "no such data rank",
+                             "rank " + std::to_string(in.data_rank) + " of " +
+                                 std::to_string(out->data_world),
+                             "0 to " + std::to_string(out->data_world - 1),
+                             "correct the rank or the world"});
   }
   out->ack_leader = in.ack_leader != 0;
   out->explicit_ack = in.explicit_ack != 0;
@@ -177,11 +185,12 @@ Result ReadOptions(const ps_attach_options& in, Options* out) {
   if (out->incarnation.empty()) out->incarnation = LauncherIncarnation();
   if (out->incarnation.empty()) {
     if (out->data_world > 1) {
-      return Fail(PS_INVALID,
-                  "ps_attach: the incarnation must be given when there is more "
-                  "than one rank and no launcher says it\n  found     none\n"
-                  "  expected  an id of this run\n  do        give the "
-                  "same id to all ranks of a run, another one to each restart");
+      return Fail(PS_INVALID, {"ps_attach: incarnation",
+                               "it must be given when there is more than one "
+                               "rank and no launcher says it",
+                               "none", "an id of this run",
+                               "give the same id to all ranks of a run, "
+                               "another one to each restart"});
     }
     out->incarnation = MadeUpIncarnation();
   }

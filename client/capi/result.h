@@ -20,6 +20,16 @@ inline Result Fail(ps_code code, std::string message) {
   return {code, std::move(message)};
 }
 
+// Where, what, found, expected, do: what an error of ours says.
+struct Problem {
+  std::string where, what, found, expected, action;
+};
+inline Result Fail(ps_code code, const Problem& p) {
+  return {code, p.where + ": " + p.what + "\n  found     " + p.found +
+                    "\n  expected  " + p.expected + "\n  do        " +
+                    p.action};
+}
+
 // A gRPC status code as one of ours.
 ps_code FromGrpc(int code);
 

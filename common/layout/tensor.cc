@@ -37,8 +37,14 @@ absl::Status Check(const std::vector<ItemTensor>& tensors, std::size_t i) {
 }
 
 absl::Status TooLarge() {
-  return absl::OutOfRangeError(absl::StrFormat(
-      "batch slab: more than %d bytes; make the batch smaller", kSlabBytesMax));
+  return MakeError(
+      absl::StatusCode::kOutOfRange,
+      {.where = "batch slab",
+       .what = "the share of a rank is too large",
+       .found = "more than that",
+       .expected = absl::StrFormat("at most %d bytes", kSlabBytesMax),
+       .action = "make global_batch, frames or the output sizes smaller, or "
+                 "use more ranks"});
 }
 
 }  // namespace

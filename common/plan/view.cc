@@ -98,9 +98,14 @@ class View::Builder {
   absl::Status CheckRows(const SelectedCapture& s) const {
     if (s.capture >= index_.captures.size() ||
         s.track >= index_.tracks.size()) {
-      return absl::DataLossError(absl::StrCat(
-          where_, ": capture ", s.capture, " or track ", s.track,
-          " is not in captures.pidx; run `penstock verify` on the dataset"));
+      return MakeError(
+          absl::StatusCode::kDataLoss,
+          {.where = where_,
+           .what = "a selected capture or track is not in captures.pidx",
+           .found = absl::StrCat("capture ", s.capture, ", track ", s.track),
+           .expected = absl::StrCat("captures below ", index_.captures.size(),
+                                    ", tracks below ", index_.tracks.size()),
+           .action = "run `penstock verify` on the dataset"});
     }
     const TrackRow& t = index_.tracks[s.track];
     if (t.capture != s.capture || t.kind != format::TrackKind::kVideo) {

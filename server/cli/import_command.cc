@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/status/status.h"
 #include "server/cli/command.h"
 #include "server/import/importer.h"
 
@@ -152,8 +153,13 @@ void PrintReport(const import::ImportReport& report,
 int RunImport(const ImportFlags& flags, const CommandContext& context) {
   if (flags.dry_run) return DryRun(flags, context);
   if (flags.options.out.empty()) {
-    return PrintError(absl::InvalidArgumentError(
-        "import: --out DIR is missing: the folder of the new dataset version"));
+    return PrintError(
+        MakeError(absl::StatusCode::kInvalidArgument,
+                  {.where = "import",
+                   .what = "--out is missing",
+                   .found = "no --out",
+                   .expected = "the folder of the new dataset version",
+                   .action = "give --out DIR, or --dry-run"}));
   }
   std::signal(SIGINT, OnSignal);
   std::signal(SIGTERM, OnSignal);

@@ -221,8 +221,14 @@ absl::StatusOr<const ReadTrack*> ChooseVideo(const CaptureReader& reader,
       return &t;
     }
   }
-  return absl::NotFoundError("the capture has no video track" +
-                             (name.empty() ? "" : " \"" + name + "\""));
+  return MakeError(
+      absl::StatusCode::kNotFound,
+      {.where = "inspect",
+       .what = "no such video track",
+       .found = name.empty() ? "a capture without video" : "\"" + name + "\"",
+       .expected = "a video track of the capture",
+       .action = "choose another track; `penstock inspect DATASET:CAPTURE` "
+                 "lists them"});
 }
 
 absl::Status WriteRaw(CaptureReader& reader, const ReadTrack& t,
@@ -242,8 +248,12 @@ absl::Status WriteRaw(CaptureReader& reader, const ReadTrack& t,
       });
   ok = (file == stdout ? std::fflush(file) : std::fclose(file)) == 0 && ok;
   if (status.ok() && !ok) {
-    return absl::ResourceExhaustedError(
-        path + ": could not be written whole; is the disk full?");
+    return MakeError(absl::StatusCode::kResourceExhausted,
+                     {.where = path,
+                      .what = "could not be written whole",
+                      .found = "a write that failed",
+                      .expected = "room for the frames",
+                      .action = "free space, or write to another disk"});
   }
   return status;
 }

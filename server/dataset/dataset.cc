@@ -183,9 +183,12 @@ absl::StatusOr<TrackRecord> Dataset::Track(std::uint32_t track) const {
   for (TrackRecord& t : tracks) {
     if (t.ord == track) return std::move(t);
   }
-  return absl::DataLossError(absl::StrCat(
-      impl_->dir, ": the catalogue lacks track ", track,
-      " of the capture index; copy the dataset again from its origin"));
+  return MakeError(absl::StatusCode::kDataLoss,
+                   {.where = impl_->dir,
+                    .what = "the catalogue lacks a track of the capture index",
+                    .found = absl::StrCat("no track ", track),
+                    .expected = "the tracks of captures.pidx",
+                    .action = "copy the dataset again from its origin"});
 }
 
 absl::StatusOr<std::vector<SpanRecord>> Dataset::SpansOf(

@@ -37,7 +37,12 @@ absl::StatusOr<Json> ParseJson(std::string_view text) {
   try {
     return Json::parse(text.begin(), text.end(), shallow);
   } catch (const std::exception& e) {
-    return absl::InvalidArgumentError(absl::StrCat("not JSON: ", e.what()));
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     {.where = "",
+                      .what = "not JSON",
+                      .found = e.what(),
+                      .expected = "JSON as the import wrote it",
+                      .action = "copy the dataset again from its origin"});
   }
 }
 

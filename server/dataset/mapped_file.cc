@@ -35,8 +35,12 @@ absl::StatusOr<std::uint64_t> SizeOf(const Fd& fd, const std::string& path) {
     return ErrnoError(errno, path);
   }
   if (!S_ISREG(st.st_mode)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": not a regular file"));
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     {.where = path,
+                      .what = "not a regular file",
+                      .found = "a folder, device, pipe or socket",
+                      .expected = "a file of the dataset",
+                      .action = "copy the dataset again from its origin"});
   }
   return static_cast<std::uint64_t>(st.st_size);
 }
@@ -79,8 +83,12 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
   Fd fd(OpenRead(path));
   PENSTOCK_ASSIGN_OR_RETURN(std::uint64_t size, SizeOf(fd, path));
   if (size > bytes_max) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(path, ": ", size, " bytes, expected at most ", bytes_max));
+    return MakeError(absl::StatusCode::kResourceExhausted,
+                     {.where = path,
+                      .what = "the file is too large",
+                      .found = absl::StrCat(size, " bytes"),
+                      .expected = absl::StrCat("at most ", bytes_max),
+                      .action = "copy the dataset again from its origin"});
   }
   std::string text(size, '\0');
   std::size_t at = 0;

@@ -84,7 +84,14 @@ absl::StatusOr<std::vector<std::uint8_t>> ShardReader::Read(
         ::pread(fd_, out.data() + done, bytes - done, offset + done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return ErrnoError(errno, path_);
-    if (n == 0) return absl::DataLossError(path_ + ": became shorter");
+    if (n == 0)
+      return MakeError(
+          absl::StatusCode::kDataLoss,
+          {.where = path_,
+           .what = "the shard became shorter while it was read",
+           .found = absl::StrFormat("its end at %d", offset + done),
+           .expected = absl::StrFormat("%d bytes at %d", bytes, offset),
+           .action = "copy the dataset again from its origin"});
     done += static_cast<std::size_t>(n);
   }
   return out;

@@ -180,8 +180,14 @@ absl::StatusOr<std::unique_ptr<VideoDecoder>> VideoDecoder::Create(
   const AVCodec* codec =
       descriptor != nullptr ? avcodec_find_decoder(descriptor->id) : nullptr;
   if (codec == nullptr) {
-    return absl::UnimplementedError(absl::StrFormat(
-        "video decoder: this FFmpeg has no decoder for %s", parameters.codec));
+    return MakeError(
+        absl::StatusCode::kUnimplemented,
+        {.where = "video decoder",
+         .what = "this FFmpeg has no decoder for it",
+         .found = parameters.codec,
+         .expected = "a codec that this FFmpeg decodes",
+         .action =
+             "install an FFmpeg that has it, or leave these captures out"});
   }
   ContextPtr context(avcodec_alloc_context3(codec));
   FramePtr frame(av_frame_alloc());

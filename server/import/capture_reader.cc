@@ -111,7 +111,13 @@ absl::Status CaptureReader::ForEachFrame(
     }
     PENSTOCK_ASSIGN_OR_RETURN(const auto* shard, Shard(g.shard));
     if (g.codec >= shard->footer().codecs.size()) {
-      return absl::DataLossError(shard->path() + ": no such codec parameters");
+      return MakeError(absl::StatusCode::kDataLoss,
+                       {.where = shard->path(),
+                        .what = "no such codec parameters",
+                        .found = absl::StrFormat("number %d", g.codec),
+                        .expected = absl::StrFormat(
+                            "one of %d", shard->footer().codecs.size()),
+                        .action = "run `penstock verify` on the dataset"});
     }
     const auto& wanted = shard->footer().codecs[g.codec];
     if (!decoder || !(codec == wanted)) {

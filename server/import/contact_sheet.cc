@@ -129,8 +129,12 @@ absl::Status ContactSheet::Add(const decode::Picture& p,
       p.width, p.height, format, thumb_w_, thumb_h_, AV_PIX_FMT_RGB24,
       SWS_AREA, nullptr, nullptr, nullptr));
   if (!scaler) {
-    return absl::UnimplementedError(absl::StrFormat(
-        "contact sheet: pixel format %s", std::string(p.pixel_format)));
+    return MakeError(absl::StatusCode::kUnimplemented,
+                     {.where = "contact sheet",
+                      .what = "this pixel format is not drawn",
+                      .found = std::string(p.pixel_format),
+                      .expected = "a format that libswscale reads",
+                      .action = "use --raw"});
   }
   // Scaled into a buffer of its own: the scaler may write past a row's end.
   std::vector<std::uint8_t> thumb(std::size_t{thumb_w_ + 64} * 3 * thumb_h_);

@@ -62,8 +62,12 @@ std::uint64_t RandomStart() {
 }
 
 absl::Status NoSession(const std::string& session) {
-  return absl::NotFoundError("session " + session.substr(0, 8) +
-                             "…: not known to this daemon; attach again");
+  return MakeError(absl::StatusCode::kNotFound,
+                   {.where = "session " + session.substr(0, 8) + "…",
+                    .what = "not known to this daemon",
+                    .found = "a session that ended, or of a daemon before",
+                    .expected = "a session of this daemon",
+                    .action = "attach again"});
 }
 
 }  // namespace

@@ -102,8 +102,13 @@ class StepBuilder {
         [](std::uint64_t f, const GopRow& g) { return f < g.first_frame; });
     if (it == gops.begin() ||
         frame >= std::prev(it)->first_frame + std::prev(it)->frame_count) {
-      return absl::DataLossError(absl::StrFormat(
-          "captures.pidx: no GOP has frame %d of a track", frame));
+      return MakeError(absl::StatusCode::kDataLoss,
+                       {.where = "captures.pidx",
+                        .what = "no GOP has a frame that the plan asks for",
+                        .found = absl::StrFormat("frame %d of a track of %d",
+                                                 frame, track.rows),
+                        .expected = "GOPs that hold every frame",
+                        .action = "run `penstock verify` on the dataset"});
     }
     return static_cast<std::uint32_t>(std::prev(it) - index.gops.begin());
   }
@@ -121,8 +126,13 @@ class StepBuilder {
     PENSTOCK_ASSIGN_OR_RETURN(slot->shard, shards_.Get(dataset, row.shard));
     slot->codec = row.codec;
     if (row.codec >= slot->shard->codecs.size()) {
-      return absl::DataLossError(slot->shard->file->path() +
-                                 ": no such codec parameters");
+      return MakeError(
+          absl::StatusCode::kDataLoss,
+          {.where = slot->shard->file->path(),
+           .what = "no such codec parameters",
+           .found = absl::StrFormat("number %d", row.codec),
+           .expected = absl::StrFormat("one of %d", slot->shard->codecs.size()),
+           .action = "run `penstock verify` on the dataset"});
     }
     slot->shards = {slot->shard};
     const auto& source = plan_.sources()[item.sample.source];

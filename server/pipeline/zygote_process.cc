@@ -65,9 +65,13 @@ absl::Status WaitForHello(int control, std::uint64_t timeout_ms) {
   }
   if (hello.magic != shm::kWorkerMagic || hello.version != shm::kWorkerVersion ||
       hello.kind != shm::ControlKind::kHello) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "decoder zygote: speaks version %d, expected %d; install penstockd and "
-        "penstock-decoder of one build", hello.version, shm::kWorkerVersion));
+    return MakeError(
+        absl::StatusCode::kFailedPrecondition,
+        {.where = "decoder zygote",
+         .what = "speaks another version",
+         .found = absl::StrFormat("version %d", hello.version),
+         .expected = absl::StrFormat("version %d", shm::kWorkerVersion),
+         .action = "install penstockd and penstock-decoder of one build"});
   }
   return absl::OkStatus();
 }

@@ -156,6 +156,19 @@ class Refusals(unittest.TestCase):
         self.refused(2, "explain", "--feed", self.feed(), "--step", "0",
                      "--world", "2", "--rank", "2")
 
+    def test_daemons_that_are_not_there(self):
+        feed = self.feed()
+        def attach(code, address, names=()):
+            self.refused(code, "feed", "--feed", feed, "--connect", address,
+                         "--timeout-ms", "200", names=names)
+        attach(3, self.dir / "run", names=["no daemon answers"])
+        attach(2, "tcp:", names=["HOST:PORT"])
+        attach(2, self.dir / ("x" * 120), names=["too long"])
+        self.refused(2, "feed", "--feed", "none.yaml", "--connect", "run")
+        self.refused(2, "feed", "--feed", self.dir, "--connect", "run")
+        self.refused(2, "feed", "--feed", feed, "--connect", "run", "--world", "2",
+                     names=["incarnation"])
+
     def test_outputs(self):
         keys = ("outputs:", "outputs:\n  - {name: keys, keys: {keys: [KeyX]}}")
         feed = self.feed(keys)
@@ -192,6 +205,8 @@ class Refusals(unittest.TestCase):
         config("io: fast", names=["d.yaml:3"])
         config("prefetch: 4", names=["d.yaml:3", "prefetch_steps"])
         config("listen: 0.0.0.0:1")
+        config("listen: 127.0.0.1:0", names=["--insecure-loopback"])
+        config("log_level: loud")
         self.refused(2, "--config", "none.yaml", program="penstockd")
 
     def test_imports(self):
@@ -200,9 +215,26 @@ class Refusals(unittest.TestCase):
         out = self.dir / "out"
         self.refused(2, "import", empty, "--out", out)
         self.refused(2, "import", self.dir / "none", "--out", out)
+        self.refused(2, "import", CAPTURE)
         text = self.dir / "text.mp4"
         text.write_text("no video\n")
         self.refused(2, "import", text, "--out", out)
+        self.refused(2, "import", CAPTURE, "--out", self.dir / "no/such/parent")
+
+        def small():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, 1 << 18))
+        self.refused(3, "import", CAPTURE, "--out", out, before=small)
+        for broken in ('{"penstock_capture": 1, "titel": "x"}', "[]", "{",
+                       '{"penstock_capture": 1, "title": "x", "tracks": [{"name": '
+                       '"t", "kind": "ticks", "file": "t.jsonl", "tick_rate": "x", '
+                       '"tick_field": "t", "columns": [{"name": "h", "type": '
+                       '"i64"}]}]}'):
+            folder = self.dir / "broken"
+            folder.mkdir(exist_ok=True)
+            shutil.copy(CAPTURE / "video.mp4", folder)
+            (folder / "t.jsonl").write_text('{"t": 0, "h": 1}\n')
+            (folder / "capture.json").write_text(broken)
+            self.refused(2, "import", folder, "--out", out)
         self.assertFalse(out.exists())
 
 
