@@ -49,7 +49,8 @@ absl::Status Bad(std::string what, std::string found, std::string expected) {
                     .what = std::move(what),
                     .found = std::move(found),
                     .expected = std::move(expected),
-                    .action = "run `penstock verify` on the dataset"});
+                    .action = "copy the dataset again from its origin; `penstock "
+                              "verify` finds all that is damaged"});
 }
 
 bool Inside(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) {
