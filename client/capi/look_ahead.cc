@@ -21,8 +21,10 @@ constexpr std::uint64_t kCallMs = 250;
 // How far apart looks are while steps are taken, and at most.
 constexpr Clock::duration kLookGap = std::chrono::milliseconds(1);
 constexpr Clock::duration kLookGapMax = std::chrono::milliseconds(64);
-// Fewer batches in hand than this are worth no wake-up.
-constexpr std::size_t kManyMin = 16;
+// So many in hand may be taken between two looks: whether any was is seen at this
+// pace, at which steps of 60 us and more leave some.
+constexpr std::size_t kManyMin = 64;
+constexpr Clock::duration kManyGap = std::chrono::milliseconds(4);
 constexpr auto kPauseMax = std::chrono::seconds(1);
 
 // Look-aheads of this process, which pause while it forks.
@@ -178,9 +180,7 @@ Result LookAhead::Take(Clock::time_point until, std::unique_ptr<ps_step>* out) {
         acked_next_ = std::max(acked_next_, (*out)->info.number);
       }
       taken_ = true;
-      const bool half = many_ && queue_.size() == half_;
-      if (half) look_at_ = {};
-      const bool wake = queue_.empty() || half;
+      const bool wake = queue_.empty();
       lock.unlock();
       if (wake) work_.notify_one();
       return {};
@@ -271,14 +271,9 @@ LookAhead::Work LookAhead::NextWork() const {
                                                                : Work::kNone;
 }
 
-void LookAhead::Refilled() {
-  many_ = !remote_ && queue_.size() >= kManyMin;
-  half_ = queue_.size() / 2;
-}
-
 void LookAhead::LookLater() {
-  Refilled();
-  look_gap_ = taken_ ? kLookGap
+  const bool many = queue_.size() >= kManyMin;
+  look_gap_ = taken_ ? (many ? kManyGap : kLookGap)
                      : std::clamp(look_gap_ * 2, kLookGap, kLookGapMax);
   taken_ = false;
   look_at_ = Clock::now() + look_gap_;
@@ -296,7 +291,10 @@ void LookAhead::Run() {
           work_.wait(lock);
         } else {
           if (Clock::now() >= look_at_) LookLater();
-          work_.wait_until(lock, look_at_);
+          const bool many = queue_.size() >= kManyMin;
+          work_.wait_until(
+              lock, many ? std::min(look_at_, Clock::now() + kManyGap) : look_at_);
+          if (many && taken_) look_at_ = {};
         }
       }
       working_ = true;
@@ -438,7 +436,6 @@ void LookAhead::Fetch() {
       fetch_next_ = v.step + 1;
       fetched_any_ = true;
       queue_.push_back(std::move(made));
-      Refilled();
       returns_->changed.notify_all();
     } else if (r.code == PS_UNAVAILABLE) {
       waiting_because_ = r.message;

@@ -27,8 +27,7 @@ using Clock = std::chrono::steady_clock;
 //   anyway); remote, one batch beside the one in hand.
 // With nothing in hand the thread waits at the daemon. Else it looks now and then
 // what else is published and tells what was acknowledged and released: by its own
-// clock, so that the trainer wakes nobody when it takes a step; only a trainer
-// that takes half of what was there between two looks does.
+// clock, so that the trainer wakes nobody when it takes a step, but the last one.
 // Stopping: the destructor ends calls, gives back what nobody took, tells what was
 //   acknowledged, detaches.
 class LookAhead {
@@ -75,7 +74,6 @@ class LookAhead {
   enum class Work { kNone, kStop, kConnect, kFetch, kTell };
   Work NextWork() const;
   void LookLater();  // under the mutex
-  void Refilled();   // under the mutex: many_ anew
   void Connect();
   void Fetch();
   void TellReturns();
@@ -112,8 +110,6 @@ class LookAhead {
   bool failure_told_ = false;
   std::string waiting_because_;
   bool taken_ = false;            // a step, since the latest look
-  bool many_ = false;  // in hand at the latest look: half of it is worth a call
-  std::size_t half_ = 0;          // of what was in hand then
   Clock::duration look_gap_{};
   Clock::time_point look_at_{};
 
