@@ -29,6 +29,13 @@ class Converter {
     if (f.cut() == v1::CUT_MEGATRON) out.cut = plan::CutMode::kMegatron;
     if (f.cut() == v1::CUT_BALANCED) out.cut = plan::CutMode::kBalanced;
     if (!f.cost().empty()) out.cost = f.cost();
+    out.length = f.length();
+    if (f.per() == v1::PER_TOKENS) out.per = plan::Per::kTokens;
+    for (int i = 0; i < f.buckets_size(); ++i) {
+      out.buckets.push_back(
+          ConvertBucket(f.buckets(i), absl::StrCat("buckets[", i, "]")));
+    }
+    if (f.has_packing()) out.packing = ConvertPacking(f.packing());
     if (f.mode() == v1::MODE_EVALUATION) out.mode = plan::Mode::kEvaluation;
     if (f.uneven() == v1::UNEVEN_MASK) out.uneven = plan::Uneven::kMask;
     out.exhaustion = ConvertExhaustion(f);
@@ -90,6 +97,37 @@ class Converter {
     }
   }
 
+  plan::BucketSpec ConvertBucket(const v1::Bucket& b, const std::string& field) {
+    plan::BucketSpec out{.name = b.name(),
+                         .frames = b.frames(),
+                         .width = b.width(),
+                         .height = b.height(),
+                         .fps = {},
+                         .samples = b.samples() == 0 ? 1 : b.samples()};
+    Parse(plan::ParseFraction, b.fps(), field + ".fps", out.fps);
+    return out;
+  }
+
+  plan::PackingSpec ConvertPacking(const v1::Packing& p) {
+    plan::PackingSpec out;
+    const auto set = [](std::uint64_t value, std::uint64_t& to) {
+      if (value != 0) to = value;
+    };
+    if (p.tokens() == 0) {
+      faults_.push_back({"packing.tokens", {.what = "packing needs a budget",
+                                            .found = "none",
+                                            .expected = "tokens of a pack"}});
+    }
+    out.tokens = p.tokens();
+    out.frames = p.frames();
+    set(p.window(), out.window);
+    set(p.segments(), out.segments);
+    set(p.length_multiple(), out.length_multiple);
+    if (p.too_long() == v1::TOO_LONG_TRUNCATE) out.too_long = plan::TooLong::kTruncate;
+    if (p.too_long() == v1::TOO_LONG_SPLIT) out.too_long = plan::TooLong::kSplit;
+    return out;
+  }
+
   plan::StrataSpec ConvertStrata(const v1::Strata& s, const std::string& field) {
     plan::StrataSpec out{.by = {s.by().begin(), s.by().end()}};
     switch (s.mode()) {
@@ -144,6 +182,7 @@ class Converter {
   plan::ViewSpec ConvertView(const v1::View& v, const std::string& field) {
     plan::ViewSpec out{
         .track = v.track(), .frames = v.frames(), .hop = v.hop()};
+    out.min_frames = v.min_frames();
     Parse(plan::ParseFraction, v.fps(), field + ".fps", out.fps);
     const std::uint64_t standard = v.fps().empty() ? 1 : 0;
     out.stride = v.stride() == 0 ? standard : v.stride();

@@ -41,6 +41,11 @@ const char* NameOf(StrataMode m) {
     default: return "proportional";
   }
 }
+const char* NameOf(TooLong t) {
+  return t == TooLong::kError      ? "error"
+         : t == TooLong::kTruncate ? "truncate"
+                                   : "split";
+}
 const char* NameOf(layout::PixelLayout l) {
   return l == layout::PixelLayout::kTchw ? "tchw" : "thwc";
 }
@@ -62,6 +67,7 @@ std::string ViewText(const ViewSpec& v) {
   return JsonObject()
       .Text("track", v.track)
       .Number("frames", v.frames)
+      .Number("min_frames", v.shortest())
       .Json("stride", fps ? kNull : absl::StrCat(v.stride))
       .Json("fps", fps ? JsonString(FormatFraction(v.fps)) : kNull)
       .Json("hop", Hop(v))
@@ -83,6 +89,30 @@ std::string StrataText(const StrataSpec& s) {
                                ? JsonString(FormatDecimal(s.temperature))
                                : kNull)
       .Json("weights", weights.Render())
+      .Render();
+}
+
+std::string BucketText(const BucketSpec& b) {
+  return JsonObject()
+      .Text("name", b.name)
+      .Number("frames", b.frames)
+      .Number("width", b.width)
+      .Number("height", b.height)
+      .Json("fps", b.fps.num == 0 ? kNull : JsonString(FormatFraction(b.fps)))
+      .Number("samples", b.samples)
+      .Render();
+}
+
+// Null without packing.
+std::string PackingText(const PackingSpec& p) {
+  if (p.tokens == 0) return kNull;
+  return JsonObject()
+      .Number("tokens", p.tokens)
+      .Number("window", p.window)
+      .Number("segments", p.segments)
+      .Number("frames", p.frames)
+      .Number("length_multiple", p.length_multiple)
+      .Text("too_long", NameOf(p.too_long))
       .Render();
 }
 
@@ -146,9 +176,12 @@ std::vector<std::uint32_t> QuotasOf(const FeedSpec& feed) {
 std::string CanonicalOrder(const FeedSpec& feed) {
   const auto quotas = QuotasOf(feed);
   // What is left of the weights when some change or leave.
-  const bool exact =
-      !feed.stages.empty() || feed.exhaustion == Exhaustion::kRenormalise;
-  std::vector<std::string> sources, stages, skips;
+  const bool exact = !feed.stages.empty() || feed.per == Per::kTokens ||
+                     feed.exhaustion == Exhaustion::kRenormalise;
+  // What units and weights are in tokens.
+  const bool lengths = feed.packing.tokens != 0 || feed.per == Per::kTokens;
+  std::vector<std::string> sources, stages, skips, buckets;
+  for (const BucketSpec& b : feed.buckets) buckets.push_back(BucketText(b));
   for (const StageSpec& s : feed.stages) stages.push_back(StageText(s));
   for (const SkipSpec& s : feed.skip) {
     skips.push_back(
@@ -175,6 +208,10 @@ std::string CanonicalOrder(const FeedSpec& feed) {
       .Json("stages", JsonList(stages))
       .Json("skip", JsonList(skips))
       .Text("order", NameOf(feed.order))
+      .Text("per", feed.per == Per::kTokens ? "tokens" : "samples")
+      .Json("length", lengths ? JsonString(feed.length) : kNull)
+      .Json("buckets", JsonList(buckets))
+      .Json("packing", PackingText(feed.packing))
       .Json("sources", JsonList(sources))
       .Render();
 }
@@ -210,6 +247,7 @@ std::string CanonicalFeed(const FeedSpec& feed) {
       .Text("name", feed.name)
       .Text("cut", NameOf(feed.cut))
       .Text("cost", feed.cost)
+      .Text("length", feed.length)
       .Text("uneven", feed.uneven == Uneven::kMask ? "mask" : "error")
       .Number("microbatch", feed.microbatch)
       .Json("order", CanonicalOrder(feed))

@@ -12,6 +12,7 @@ namespace {
 
 void CheckView(const std::string& field, const ViewSpec& v, Faults& faults) {
   faults.Range(field + ".frames", v.frames, 1, kFramesMax);
+  faults.Range(field + ".min_frames", v.min_frames, 0, v.frames);
   faults.Range(field + ".hop", v.hop, 0, kHopMax);
   const bool fps = v.fps.num != 0;
   if (!fps) faults.Range(field + ".stride", v.stride, 1, kStrideMax);
@@ -31,7 +32,7 @@ void CheckViewOf(const FeedSpec& feed, const std::string& field,
                  const ViewSpec& v, Faults& faults) {
   CheckView(field, v, faults);
   const std::uint64_t first = feed.sources[0].view.frames;
-  if (v.frames == first) return;
+  if (v.frames == first || !feed.buckets.empty() || feed.packing.tokens != 0) return;
   faults.Add(field + ".frames",
              {.what = "samples of one batch need one length",
               .found = absl::StrCat(v.frames, " frames"),

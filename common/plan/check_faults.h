@@ -2,6 +2,7 @@
 #define PENSTOCK_COMMON_PLAN_CHECK_FAULTS_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,12 @@ inline std::string At(const char* list, std::size_t i) {
   return absl::StrCat(list, "[", i, "]");
 }
 
+// Names are parts of sample ids, metrics and messages.
+void CheckName(const std::string& field, const std::string& name, Faults& faults);
+// Every name of a list once; `seen` holds those before.
+void CheckTwice(const char* list, std::size_t i, const std::string& name,
+                std::map<std::string, std::size_t>& seen, Faults& faults);
+
 // One window of a source, and that it fits the others of the feed.
 void CheckViewOf(const FeedSpec& feed, const std::string& field, const ViewSpec& v,
                  Faults& faults);
@@ -42,6 +49,9 @@ void CheckViewOf(const FeedSpec& feed, const std::string& field, const ViewSpec&
 // What changes on the way and how it is cut: stages, skipped steps, ends, modes,
 // cost formula, microbatches.
 void CheckCourse(const FeedSpec& feed, Faults& faults);
+
+// What a unit is: buckets, packing, lengths, and the sizes and names of outputs.
+void CheckUnits(const FeedSpec& feed, Faults& faults);
 
 }  // namespace penstock::plan
 

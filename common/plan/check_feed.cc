@@ -11,7 +11,6 @@
 namespace penstock::plan {
 namespace {
 
-// Names are parts of sample ids, metrics and messages.
 bool GoodName(const std::string& name) {
   auto good = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -20,6 +19,8 @@ bool GoodName(const std::string& name) {
   return !name.empty() && name.size() <= 64 &&
          std::all_of(name.begin(), name.end(), good);
 }
+
+}  // namespace
 
 void CheckName(const std::string& field, const std::string& name,
                Faults& faults) {
@@ -42,6 +43,8 @@ void CheckTwice(const char* list, std::size_t i, const std::string& name,
        .action = "give each its own name: order and mixture are keyed by "
                  "it"});
 }
+
+namespace {
 
 bool GoodColumn(const std::string& name) {
   static const std::set<std::string> kColumns = {"title", "session", "player",
@@ -156,10 +159,7 @@ void CheckNames(const std::string& field, const std::vector<std::string>& names,
 struct OutputCheck {
   std::string field;
   Faults& faults;
-  void operator()(const VideoOutput& v) const {
-    faults.Range(field + ".video.width", v.width, 1, kSideMax);
-    faults.Range(field + ".video.height", v.height, 1, kSideMax);
-  }
+  void operator()(const VideoOutput&) const {}
   void operator()(const KeysOutput& k) const {
     CheckNames(field + ".keys.keys", k.keys, faults);
   }
@@ -196,6 +196,7 @@ std::vector<Fault> CheckFeed(const FeedSpec& feed) {
   CheckSources(feed, faults);
   CheckCourse(feed, faults);
   CheckOutputs(feed, faults);
+  CheckUnits(feed, faults);
   return faults.Take();
 }
 
@@ -206,6 +207,12 @@ absl::Status CheckFeedStatus(const FeedSpec& feed) {
   problem.where = "feed, " + faults.front().field;
   if (problem.action.empty()) problem.action = "correct this value";
   return MakeError(absl::StatusCode::kInvalidArgument, problem);
+}
+
+std::vector<std::string> PlanTensorNames(const FeedSpec& feed) {
+  if (!feed.buckets.empty()) return {"sample_frames"};
+  if (feed.packing.tokens == 0) return {};
+  return {"segment_ids", "position_ids", "cu_seqlens", "cu_frames"};
 }
 
 void SortSources(FeedSpec& feed) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "common/plan/decimal.h"
 #include "common/status/status.h"
@@ -49,6 +50,11 @@ class CostFormula::Parser {
   absl::StatusOr<CostFormula> Parse() {
     PENSTOCK_RETURN_IF_ERROR(Sum(0));
     if (Peek() != '\0') return Unexpected();
+    std::size_t depth = 0;
+    for (const Op& op : out_.program_) {
+      depth = op.kind == 'n' || op.kind == 'v' ? depth + 1 : depth - 1;
+      out_.depth_ = std::max(out_.depth_, depth);
+    }
     return std::move(out_);
   }
 
@@ -106,6 +112,8 @@ class CostFormula::Parser {
     for (std::size_t i = 0; i < kNames.size(); ++i) {
       if (kNames[i].text != word) continue;
       out_.program_.push_back({'v', 0, static_cast<int>(i)});
+      out_.uses_gops_ =
+          out_.uses_gops_ || (word != "frames" && word != "pixels");
       return absl::OkStatus();
     }
     return Bad(text_, begin, absl::StrCat("\"", std::string(word), "\""));
@@ -131,7 +139,8 @@ absl::StatusOr<CostFormula> CostFormula::Parse(std::string_view text) {
 }
 
 std::uint64_t CostFormula::Of(const CostInputs& inputs) const {
-  std::vector<double> stack;
+  absl::InlinedVector<double, 16> stack;
+  stack.reserve(depth_);
   for (const Op& op : program_) {
     if (op.kind == 'n') {
       stack.push_back(op.number);
@@ -166,11 +175,17 @@ std::span<const format::GopRow> GopsOf(const Sample& s,
   return {begin, end};
 }
 
-CostInputs CostInputsOf(const Sample& s, const format::CaptureIndexView& index) {
+CostInputs FrameInputsOf(const Sample& s, const format::CaptureIndexView& index) {
   const format::TrackRow& track = index.tracks[s.track];
   CostInputs out;
   out.frames = s.frames;
   out.pixels = out.frames * static_cast<double>(track.width) * track.height;
+  return out;
+}
+
+CostInputs CostInputsOf(const Sample& s, const format::CaptureIndexView& index) {
+  const format::TrackRow& track = index.tracks[s.track];
+  CostInputs out = FrameInputsOf(s, index);
   const auto held = GopsOf(s, index);
   if (held.empty()) return out;
   const format::GopRow &first = held.front(), &last = held.back();

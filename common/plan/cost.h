@@ -30,6 +30,9 @@ std::span<const format::GopRow> GopsOf(const Sample& sample,
 
 CostInputs CostInputsOf(const Sample& sample,
                         const format::CaptureIndexView& index);
+// Frames and pixels only.
+CostInputs FrameInputsOf(const Sample& sample,
+                         const format::CaptureIndexView& index);
 
 // Sums, differences and products of numbers and the names above, with
 // parentheses: "decode + 0.2*events". Doubles, each operation rounded once: equal
@@ -43,6 +46,8 @@ class CostFormula {
 
   // Whole, from 0 to 2^50: less is 0, more is 2^50.
   std::uint64_t Of(const CostInputs& inputs) const;
+  // Whether it names more than frames and pixels.
+  bool UsesGops() const { return uses_gops_; }
 
  private:
   struct Op {
@@ -52,6 +57,8 @@ class CostFormula {
   };
   class Parser;
   std::vector<Op> program_;  // postfix
+  std::size_t depth_ = 0;    // of its stack
+  bool uses_gops_ = false;
 };
 
 }  // namespace penstock::plan

@@ -18,7 +18,7 @@
 // proto/penstock/v1/feed.proto.
 namespace penstock::plan {
 
-inline constexpr int kPlanVersion = 2;
+inline constexpr int kPlanVersion = 3;
 inline constexpr int kTransformVersion = 1;
 
 enum class Align { kNone, kGop };
@@ -29,16 +29,21 @@ enum class Mode { kTraining, kEvaluation };
 enum class Exhaustion { kRepeat, kStop, kRenormalise };
 enum class Uneven { kError, kMask };
 enum class StrataMode { kProportional, kUniform, kTemperature, kExplicit };
+enum class Per { kSamples, kTokens };
+enum class TooLong { kError, kTruncate, kSplit };
 
 struct ViewSpec {
   std::string track;  // empty: the capture's first video track
   std::uint64_t frames = 1;
-  std::uint64_t stride = 1;  // 0 when fps is given
+  std::uint64_t min_frames = 0;  // of windows that a run's end cuts; 0: frames
+  std::uint64_t stride = 1;      // 0 when fps is given
   Fraction fps;              // 0/1 when stride is given
   std::uint64_t hop = 0;     // 0: frames * stride
   Align align = Align::kNone;
   Pairing pairing = Pairing::kFrameTActionT;
   friend bool operator==(const ViewSpec&, const ViewSpec&) = default;
+
+  std::uint64_t shortest() const { return min_frames != 0 ? min_frames : frames; }
 };
 
 // Groups of a source's captures; none when `by` is empty.
@@ -101,6 +106,26 @@ struct OutputSpec {
       kind;
 };
 
+// One shape of microbatches, and which samples it takes (pool.h).
+struct BucketSpec {
+  std::string name;
+  std::uint64_t frames = 1;
+  std::uint32_t width = 0, height = 0;
+  Fraction fps;               // 0/1: of any rate
+  std::uint64_t samples = 1;  // of a microbatch
+};
+
+// Several samples in a unit, up to a budget of tokens (pack.h).
+struct PackingSpec {
+  std::uint64_t tokens = 0;  // 0: no packing
+  std::uint64_t window = 4096;
+  std::uint64_t segments = 64;
+  std::uint64_t frames = 0;  // 0: as many as the budget has room for
+  std::uint64_t length_multiple = 1;
+  TooLong too_long = TooLong::kError;
+  friend bool operator==(const PackingSpec&, const PackingSpec&) = default;
+};
+
 struct FeedSpec {
   std::string name;
   Seed seed;
@@ -116,6 +141,10 @@ struct FeedSpec {
   std::vector<StageSpec> stages;
   std::vector<SkipSpec> skip;
   std::string cost = "decode";  // CostFormula
+  std::string length;           // CostFormula, in tokens; empty: none
+  Per per = Per::kSamples;      // what weights are shares of
+  std::vector<BucketSpec> buckets;
+  PackingSpec packing;
   std::vector<OutputSpec> outputs;
 };
 
@@ -130,9 +159,19 @@ inline constexpr std::size_t kSourcesMax = 4096;
 inline constexpr std::size_t kOutputsMax = 64;
 inline constexpr std::size_t kStagesMax = 64;
 inline constexpr std::size_t kSkipsMax = 1024;
+inline constexpr std::size_t kBucketsMax = 64;
+inline constexpr std::uint64_t kBucketSamplesMax = 1u << 16;
+inline constexpr std::uint64_t kPackTokensMax = 1u << 28;
+inline constexpr std::uint64_t kPackWindowMax = 1u << 14;
+inline constexpr std::uint64_t kPackSegmentsMax = 1u << 14;
 inline constexpr std::size_t kStrataColumnsMax = 8;
 inline constexpr std::size_t kStrataMax = 4096;  // of a source
 inline constexpr std::uint32_t kSideMax = layout::kOutputSideMax;  // pixels
+
+// Names of the tensors that come with the outputs: with buckets "sample_frames"
+// (i32 [samples]: frames that are not padding), with packing "segment_ids" and
+// "position_ids" (i32 [tokens]), "cu_seqlens" and "cu_frames" (i32 [segments + 1]).
+std::vector<std::string> PlanTensorNames(const FeedSpec& feed);
 
 // One thing that is wrong with a feed and the field it is in, as
 // "sources[1].view.frames".

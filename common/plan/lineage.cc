@@ -11,8 +11,6 @@
 namespace penstock::plan {
 namespace {
 
-__extension__ using Wide = unsigned __int128;
-
 constexpr std::uint64_t kViewSizeMax = std::uint64_t{1} << 46;
 
 using Groups = std::map<std::string, std::vector<SelectedCapture>>;
@@ -53,6 +51,7 @@ absl::Status CheckSize(std::uint64_t size, std::string_view where) {
 
 absl::StatusOr<Lineage> Lineage::Create(const ViewSpec& view,
                                         const StrataSpec& strata,
+                                        std::span<const BucketSpec> buckets,
                                         const SourceInput& input,
                                         std::string_view where) {
   PENSTOCK_ASSIGN_OR_RETURN(const Groups groups, GroupsOf(input, strata, where));
@@ -62,11 +61,12 @@ absl::StatusOr<Lineage> Lineage::Create(const ViewSpec& view,
     const std::string at =
         label.empty() ? std::string(where)
                       : absl::StrCat(std::string(where), ", group \"", label, "\"");
-    PENSTOCK_ASSIGN_OR_RETURN(View v, View::Create(view, input.index, captures, at));
-    out.size_ += v.size();
+    PENSTOCK_ASSIGN_OR_RETURN(
+        Pool pool, Pool::Create(view, buckets, input.index, captures, at));
+    out.size_ += pool.samples();
     PENSTOCK_RETURN_IF_ERROR(CheckSize(out.size_, where));
-    sizes.push_back({label, v.size()});
-    out.strata_.push_back({label, std::move(v), kMixturePeriod});
+    sizes.push_back({label, pool.samples()});
+    out.strata_.push_back({label, std::move(pool), kMixturePeriod});
   }
   if (strata.by.empty()) return out;
   PENSTOCK_ASSIGN_OR_RETURN(const auto quotas, StrataQuotas(strata, sizes, where));
@@ -76,16 +76,13 @@ absl::StatusOr<Lineage> Lineage::Create(const ViewSpec& view,
 }
 
 std::uint64_t Lineage::DrawsWithin(std::uint64_t passes) const {
-  if (!inner_) {
-    const Wide draws = Wide{passes} * size_;
-    return draws > UINT64_MAX ? UINT64_MAX : static_cast<std::uint64_t>(draws);
-  }
+  if (!inner_) return strata_[0].pool.UnitsBefore(passes);
   std::uint64_t out = UINT64_MAX;
   for (std::uint32_t s = 0; s < strata_.size(); ++s) {
     if (strata_[s].quota == 0) continue;
-    const Wide draws = Wide{passes} * strata_[s].view.size();
+    const std::uint64_t draws = strata_[s].pool.UnitsBefore(passes);
     if (draws / strata_[s].quota >= Mixture::kPeriodsMax) continue;
-    out = std::min(out, inner_->PositionOf(s, static_cast<std::uint64_t>(draws)));
+    out = std::min(out, inner_->PositionOf(s, draws));
   }
   return out;
 }
@@ -93,9 +90,7 @@ std::uint64_t Lineage::DrawsWithin(std::uint64_t passes) const {
 std::uint64_t Lineage::PassesBegun(std::uint64_t draws) const {
   std::uint64_t out = 0;
   for (std::uint32_t s = 0; s < strata_.size(); ++s) {
-    const std::uint64_t n = strata_[s].view.size();
-    const std::uint64_t of_stratum = CountBefore(s, draws);
-    out = std::max(out, of_stratum / n + (of_stratum % n != 0 ? 1 : 0));
+    out = std::max(out, strata_[s].pool.PassesBegun(CountBefore(s, draws)));
   }
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/plan/feed_spec.h"
 #include "common/plan/mixture.h"
-#include "common/plan/view.h"
+#include "common/plan/pool.h"
 #include "common/random/prf.h"
 
 namespace penstock::plan {
@@ -24,42 +25,42 @@ struct SourceInput {
   std::vector<std::string> labels;
 };
 
-// A source under one view: its draws in order, for ever. Without strata draw r is
-// place r mod n of pass r div n; with strata a mixture of its own gives each draw
-// to a stratum, which passes over its windows at its own pace.
+// A source under one view: its units in order, for ever. Without strata draw r is
+// unit r of its pool; with strata a mixture of its own gives each draw to a stratum,
+// which passes over its pool at its own pace.
 //
 // Threading: immutable, any thread. Ownership: as View.
-// Bounds: a View a stratum, 640 KiB for the mixture of strata; calls O(1), but
+// Bounds: a Pool a stratum, 640 KiB for the mixture of strata; calls as Pool's, but
 //   those that say O(strata).
 class Lineage {
  public:
   struct Stratum {
     std::string label;  // empty: the source has none
-    View view;
+    Pool pool;
     std::uint32_t quota = kMixturePeriod;
   };
-  // Where a draw goes: a place of a pass over a stratum.
+  // Where a draw goes: a unit of a stratum's pool.
   struct Draw {
     std::uint32_t stratum = 0;
-    std::uint64_t pass = 0, place = 0;
+    std::uint64_t unit = 0;
   };
 
   // `where` names source and dataset in messages.
   //
-  // kInvalidArgument: as View::Create and StrataQuotas; more than kStrataMax
+  // kInvalidArgument: as Pool::Create and StrataQuotas; more than kStrataMax
   static absl::StatusOr<Lineage> Create(const ViewSpec& view,
                                         const StrataSpec& strata,
+                                        std::span<const BucketSpec> buckets,
                                         const SourceInput& input,
                                         std::string_view where);
 
   Draw At(std::uint64_t rank) const {
-    if (!inner_) return {0, rank / size_, rank % size_};
+    if (!inner_) return {0, rank};
     const Mixture::Slot slot = inner_->At(rank);
-    const std::uint64_t n = strata_[slot.source].view.size();
-    return {slot.source, slot.rank / n, slot.rank % n};
+    return {slot.source, slot.rank};
   }
 
-  std::uint64_t size() const { return size_; }  // windows of all strata
+  std::uint64_t size() const { return size_; }  // samples of all strata
   const std::vector<Stratum>& strata() const { return strata_; }
 
   // Draws before one would begin pass number `passes` (from 0) of a stratum;

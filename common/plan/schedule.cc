@@ -4,11 +4,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/plan/stream.h"
+#include "common/plan/tokens.h"
 #include "common/plan/weights.h"
 #include "common/status/status.h"
 
 namespace penstock::plan {
 namespace {
+
+__extension__ using Wide = unsigned __int128;
 
 std::string NameOf(const SourceSpec& s) {
   return absl::StrCat("source \"", s.name, "\" (", s.dataset, ")");
@@ -20,24 +24,28 @@ std::string NameOf(const SourceSpec& s) {
 // exhausted.
 class Schedule::Builder {
  public:
-  Builder(const FeedSpec& feed, const std::vector<SourceInput>& inputs)
-      : feed_(feed),
-        inputs_(inputs),
-        states_(feed.sources.size()),
-        batch_(feed.global_batch) {
-    for (std::size_t i = 0; i < feed.sources.size(); ++i) {
-      states_[i].weight = feed.sources[i].weight;
-      states_[i].view = feed.sources[i].view;
+  // `before` has lineages that were made, or is null.
+  Builder(const PlanInputs& inputs, const Schedule* before)
+      : inputs_(inputs),
+        feed_(inputs.feed),
+        before_(before),
+        states_(feed_.sources.size()) {
+    for (std::size_t i = 0; i < feed_.sources.size(); ++i) {
+      states_[i].weight = feed_.sources[i].weight;
+      states_[i].view = feed_.sources[i].view;
     }
   }
 
-  absl::StatusOr<Schedule> Build() {
-    for (std::size_t i = 0; i <= feed_.stages.size() && !out_.total_; ++i) {
-      if (i > 0) Enter(feed_.stages[i - 1]);
-      PENSTOCK_RETURN_IF_ERROR(LayStage(
-          i < feed_.stages.size() ? feed_.stages[i].step : kStepMax));
-    }
-    return std::move(out_);
+  absl::StatusOr<Schedule> InSteps() {
+    std::vector<std::uint64_t> starts;
+    for (const StageSpec& s : feed_.stages) starts.push_back(s.step);
+    batch_ = feed_.global_batch;
+    in_steps_ = true;
+    return Lay(starts, kStepMax);
+  }
+
+  absl::StatusOr<Schedule> InUnits(std::span<const std::uint64_t> starts) {
+    return Lay(starts, kUnitsMax);
   }
 
  private:
@@ -48,9 +56,19 @@ class Schedule::Builder {
     std::int32_t lineage = -1;
     std::uint64_t draws = 0, epoch = 0;
   };
+  static constexpr std::uint64_t kUnitsMax = std::uint64_t{1} << 62;
+
+  absl::StatusOr<Schedule> Lay(std::span<const std::uint64_t> starts,
+                               std::uint64_t end) {
+    for (std::size_t i = 0; i <= starts.size() && !out_.total_; ++i) {
+      if (i > 0) Enter(feed_.stages[i - 1]);
+      PENSTOCK_RETURN_IF_ERROR(LayStage(i < starts.size() ? starts[i] : end));
+    }
+    return std::move(out_);
+  }
 
   void Enter(const StageSpec& stage) {
-    if (stage.global_batch != 0) batch_ = stage.global_batch;
+    if (in_steps_ && stage.global_batch != 0) batch_ = stage.global_batch;
     for (const StageSource& change : stage.sources) {
       for (std::size_t i = 0; i < states_.size(); ++i) {
         if (feed_.sources[i].name != change.name) continue;
@@ -68,7 +86,7 @@ class Schedule::Builder {
   }
 
   const Lineage& Of(const State& s) const {
-    return out_.lineages_[static_cast<std::size_t>(s.lineage)];
+    return *out_.lineages_[static_cast<std::size_t>(s.lineage)];
   }
 
   // Segments from step_ to `end` (not in it).
@@ -93,12 +111,9 @@ class Schedule::Builder {
     Segment segment{.first_step = step_,
                     .global_batch = batch_,
                     .first_position = position_};
-    std::vector<Decimal> weights;
-    bool any = false;
-    for (const State& s : states_) {
-      weights.push_back(s.exhausted ? Decimal{} : s.weight);
-      any = any || weights.back().nanos > 0;
-    }
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<Decimal> weights, Weights());
+    const bool any = std::any_of(weights.begin(), weights.end(),
+                                 [](const Decimal& w) { return w.nanos > 0; });
     if (!any) {  // CheckFeed refused zero weights: all are exhausted
       out_.total_ = step_;
       return segment;
@@ -113,6 +128,29 @@ class Schedule::Builder {
       segment.starts.push_back({s.lineage, s.draws, s.epoch});
     }
     return segment;
+  }
+
+  // Of this segment, in units.
+  absl::StatusOr<std::vector<Decimal>> Weights() {
+    std::vector<Decimal> weights;
+    for (const State& s : states_) {
+      weights.push_back(s.exhausted ? Decimal{} : s.weight);
+    }
+    if (feed_.per == Per::kSamples) return weights;
+    std::vector<std::uint64_t> tokens(states_.size());
+    std::uint64_t least = UINT64_MAX;
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      if (weights[i].nanos == 0) continue;
+      PENSTOCK_RETURN_IF_ERROR(MakeLineage(i));
+      tokens[i] = MeanTokens(inputs_, static_cast<std::uint32_t>(i), Of(states_[i]));
+      least = std::min(least, tokens[i]);
+    }
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      if (weights[i].nanos == 0) continue;
+      const Wide share = Wide{weights[i].nanos} * least / tokens[i];
+      weights[i].nanos = std::max<std::uint64_t>(static_cast<std::uint64_t>(share), 1);
+    }
+    return weights;
   }
 
   absl::Status Refused(const WeightRounding& rounding) const {
@@ -149,13 +187,28 @@ class Schedule::Builder {
   absl::Status MakeLineage(std::size_t i) {
     State& s = states_[i];
     if (s.lineage >= 0) return absl::OkStatus();
-    const SourceSpec& spec = feed_.sources[i];
-    PENSTOCK_ASSIGN_OR_RETURN(
-        Lineage lineage,
-        Lineage::Create(s.view, spec.strata, inputs_[i], NameOf(spec)));
+    PENSTOCK_ASSIGN_OR_RETURN(auto lineage, Made(i, s.view));
     s.lineage = static_cast<std::int32_t>(out_.lineages_.size());
     out_.lineages_.push_back(std::move(lineage));
+    out_.views_.emplace_back(static_cast<std::uint32_t>(i), s.view);
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::shared_ptr<const Lineage>> Made(std::size_t i,
+                                                      const ViewSpec& view) const {
+    if (before_ != nullptr) {
+      const auto& views = before_->views_;
+      const auto at = std::find(views.begin(), views.end(),
+                                std::pair(static_cast<std::uint32_t>(i), view));
+      if (at != views.end()) {
+        return before_->lineages_[static_cast<std::size_t>(at - views.begin())];
+      }
+    }
+    const SourceSpec& spec = feed_.sources[i];
+    PENSTOCK_ASSIGN_OR_RETURN(Lineage lineage,
+                              Lineage::Create(view, spec.strata, feed_.buckets,
+                                              inputs_.sources[i], NameOf(spec)));
+    return std::make_shared<const Lineage>(std::move(lineage));
   }
 
   // The first data step that would draw a source beyond its limit, and which.
@@ -181,28 +234,35 @@ class Schedule::Builder {
   }
 
   void Append(Segment segment, std::uint64_t next) {
-    const std::uint64_t samples = (next - step_) * segment.global_batch;
+    const std::uint64_t units = (next - step_) * segment.global_batch;
     for (std::size_t i = 0; i < states_.size(); ++i) {
       states_[i].draws +=
-          segment.mixture->CountBefore(static_cast<std::uint32_t>(i), samples);
+          segment.mixture->CountBefore(static_cast<std::uint32_t>(i), units);
     }
-    position_ += samples;
+    position_ += units;
     step_ = next;
     out_.segments_.push_back(std::move(segment));
   }
 
+  const PlanInputs& inputs_;
   const FeedSpec& feed_;
-  const std::vector<SourceInput>& inputs_;
+  const Schedule* before_;
   std::vector<State> states_;
-  std::uint64_t batch_, step_ = 0, position_ = 0;
+  bool in_steps_ = false;
+  std::uint64_t batch_ = 1, step_ = 0, position_ = 0;
   std::vector<std::uint32_t> quotas_;  // of mixture_
   std::shared_ptr<const Mixture> mixture_;
   Schedule out_;
 };
 
-absl::StatusOr<Schedule> Schedule::Create(const FeedSpec& feed,
-                                          const std::vector<SourceInput>& inputs) {
-  return Builder(feed, inputs).Build();
+absl::StatusOr<Schedule> Schedule::Create(const PlanInputs& inputs) {
+  return Builder(inputs, nullptr).InSteps();
+}
+
+absl::StatusOr<Schedule> Schedule::CreateInUnits(
+    const PlanInputs& inputs, std::span<const std::uint64_t> starts,
+    const Schedule* before) {
+  return Builder(inputs, before).InUnits(starts);
 }
 
 const Segment& Schedule::At(std::uint64_t data_step) const {
@@ -214,9 +274,9 @@ const Segment& Schedule::At(std::uint64_t data_step) const {
 
 std::vector<std::uint64_t> Schedule::CountsBefore(std::uint64_t data_step) const {
   std::vector<std::uint64_t> counts(segments_[0].starts.size());
-  EachBefore(data_step, [&](const Segment& g, std::uint64_t samples) {
+  EachBefore(data_step, [&](const Segment& g, std::uint64_t units) {
     for (std::uint32_t s = 0; s < counts.size(); ++s) {
-      counts[s] += g.mixture->CountBefore(s, samples);
+      counts[s] += g.mixture->CountBefore(s, units);
     }
   });
   return counts;
@@ -224,9 +284,9 @@ std::vector<std::uint64_t> Schedule::CountsBefore(std::uint64_t data_step) const
 
 std::vector<double> Schedule::AskedBefore(std::uint64_t data_step) const {
   std::vector<double> asked(segments_[0].starts.size());
-  EachBefore(data_step, [&](const Segment& g, std::uint64_t samples) {
+  EachBefore(data_step, [&](const Segment& g, std::uint64_t units) {
     for (std::uint32_t s = 0; s < asked.size(); ++s) {
-      asked[s] += static_cast<double>(samples) * g.mixture->quota(s) / kMixturePeriod;
+      asked[s] += static_cast<double>(units) * g.mixture->quota(s) / kMixturePeriod;
     }
   });
   return asked;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,8 +16,10 @@
 
 namespace penstock::plan {
 
+struct PlanInputs;
+
 // Data steps with one mixture: a stage of the feed, or what is left of one when
-// a source is exhausted.
+// a source is exhausted. Laid out in units its steps are units.
 struct Segment {
   // Where a source stands when the segment begins.
   struct Start {
@@ -24,7 +28,7 @@ struct Segment {
     std::uint64_t epoch = 0;    // that the lineage's pass 0 is
   };
   std::uint64_t first_step = 0, global_batch = 1;
-  std::uint64_t first_position = 0;  // samples before it
+  std::uint64_t first_position = 0;  // units before it
   std::shared_ptr<const Mixture> mixture;
   std::vector<Start> starts;  // by source
 };
@@ -36,29 +40,35 @@ class Schedule {
  public:
   static constexpr std::size_t kSegmentsMax = 512;
 
-  // `feed` is checked and its sources are sorted, one input for each.
+  // In data steps.
   //
   // kInvalidArgument: as Lineage::Create; too many segments; weights of a stage
   //                   that are all zero
-  static absl::StatusOr<Schedule> Create(const FeedSpec& feed,
-                                         const std::vector<SourceInput>& inputs);
+  static absl::StatusOr<Schedule> Create(const PlanInputs& inputs);
+  // In units, of which `starts` has those where the first stages begin; it ends
+  // before the others. Takes lineages from `before` where it has them.
+  static absl::StatusOr<Schedule> CreateInUnits(const PlanInputs& inputs,
+                                                std::span<const std::uint64_t> starts,
+                                                const Schedule* before);
 
   const std::vector<Segment>& segments() const { return segments_; }
-  const std::vector<Lineage>& lineages() const { return lineages_; }
+  const std::vector<std::shared_ptr<const Lineage>>& lineages() const {
+    return lineages_;
+  }
   // Data steps until the data ends; none: never.
   std::optional<std::uint64_t> total() const { return total_; }
 
   const Segment& At(std::uint64_t data_step) const;
-  // Samples of each source in the data steps [0, data_step).
+  // Units of each source in the data steps [0, data_step).
   std::vector<std::uint64_t> CountsBefore(std::uint64_t data_step) const;
-  // What the effective weights ask for, in samples: CountsBefore is within 1 of
-  // it for each segment.
+  // What the effective weights ask for, in units: CountsBefore is within 1 of it
+  // for each segment.
   std::vector<double> AskedBefore(std::uint64_t data_step) const;
 
  private:
   class Builder;
 
-  // Calls `count(segment, samples)` for the part of each segment before a step.
+  // Calls `count(segment, units)` for the part of each segment before a step.
   template <typename Count>
   void EachBefore(std::uint64_t data_step, const Count& count) const {
     for (std::size_t i = 0; i < segments_.size(); ++i) {
@@ -73,7 +83,8 @@ class Schedule {
   }
 
   std::vector<Segment> segments_;  // by first_step; the first is 0
-  std::vector<Lineage> lineages_;
+  std::vector<std::shared_ptr<const Lineage>> lineages_;
+  std::vector<std::pair<std::uint32_t, ViewSpec>> views_;  // of the lineages
   std::optional<std::uint64_t> total_;
 };
 

@@ -43,6 +43,43 @@ class View::Builder {
   Builder(View& view, const CaptureIndexView& index, std::string_view where)
       : view_(view), index_(index), where_(where) {}
 
+  absl::Status AddAll(const ViewSpec& spec, std::uint64_t low, std::uint64_t high,
+                      std::span<const SelectedCapture> captures) {
+    view_.spec_ = spec;
+    view_.low_ = low;
+    view_.high_ = high;
+    view_.gops_ = index_.gops;
+    view_.tracks_ = index_.tracks;
+    view_.runs_ = index_.runs;
+    view_.slots_.reserve(captures.size());
+    for (const SelectedCapture& c : captures) PENSTOCK_RETURN_IF_ERROR(Add(c));
+    return absl::OkStatus();
+  }
+
+  absl::Status NothingFits() const {
+    const std::uint64_t fits =
+        longest_ == 0 ? 0 : 1 + (longest_ - 1) / longest_stride_;
+    const ViewSpec& spec = view_.spec_;
+    const std::uint64_t least = spec.shortest();
+    const bool aligned = spec.align == Align::kGop && fits >= least;
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = where_,
+         .what = aligned
+                     ? "no run holds a window that starts on a verified "
+                       "entry"
+                     : "the view's window is longer than every run of every "
+                       "selected capture",
+         .found = absl::StrCat("longest run ", longest_, " frames"),
+         .expected = absl::StrCat(
+             "at least ", SpanOf(least, longest_stride_), " frames (", least,
+             " frames, stride ", longest_stride_, ")"),
+         .action = aligned ? "use align: none, or fewer frames"
+                           : absl::StrCat("use frames: ", fits,
+                                          " or fewer, or a smaller stride")});
+  }
+
+ private:
   absl::Status Add(const SelectedCapture& selected) {
     PENSTOCK_RETURN_IF_ERROR(CheckRows(selected));
     const TrackRow& track = index_.tracks[selected.track];
@@ -57,29 +94,6 @@ class View::Builder {
     return absl::OkStatus();
   }
 
-  absl::Status NothingFits() const {
-    const std::uint64_t fits =
-        longest_ == 0 ? 0 : 1 + (longest_ - 1) / longest_stride_;
-    const ViewSpec& spec = view_.spec_;
-    const bool aligned = spec.align == Align::kGop && fits >= spec.frames;
-    return MakeError(
-        absl::StatusCode::kInvalidArgument,
-        {.where = where_,
-         .what = aligned
-                     ? "no run holds a window that starts on a verified "
-                       "entry"
-                     : "the view's window is longer than every run of every "
-                       "selected capture",
-         .found = absl::StrCat("longest run ", longest_, " frames"),
-         .expected = absl::StrCat(
-             "at least ", SpanOf(spec.frames, longest_stride_), " frames (",
-             spec.frames, " frames, stride ", longest_stride_, ")"),
-         .action = aligned ? "use align: none, or fewer frames"
-                           : absl::StrCat("use frames: ", fits,
-                                          " or fewer, or a smaller stride")});
-  }
-
- private:
   std::string NameOf(const SelectedCapture& s) const {
     return absl::StrCat(where_, ", capture ",
                         hash::Hex(index_.captures[s.capture].id).substr(0, 12));
@@ -158,19 +172,31 @@ class View::Builder {
     }
   }
 
+  // Later windows have no more frames than earlier ones, so that those with
+  // [low, high] lie together.
   void AddPlain(const RunRow& run) {
     const Slot& slot = view_.slots_.back();
     const std::uint64_t length = run.end_frame - run.begin_frame;
-    const std::uint64_t span = SpanOf(view_.spec_.frames, slot.stride);
-    if (length < span) return;
-    StartPiece(run.begin_frame);
-    view_.size_ += 1 + (length - span) / view_.HopOf(slot);
+    const std::uint64_t hop = view_.HopOf(slot);
+    const auto with_at_least = [&](std::uint64_t frames) -> std::uint64_t {
+      const std::uint64_t span = SpanOf(frames, slot.stride);
+      return length < span ? 0 : 1 + (length - span) / hop;
+    };
+    const std::uint64_t longer =
+        view_.high_ >= view_.spec_.frames ? 0 : with_at_least(view_.high_ + 1);
+    const std::uint64_t all = with_at_least(view_.low_);
+    if (all <= longer) return;
+    StartPiece(run.begin_frame + longer * hop);
+    view_.size_ += all - longer;
   }
 
   // Entries are in frame order, so that those of a run lie together.
   void AddAligned(const TrackRow& track, const RunRow& run) {
     const Slot& slot = view_.slots_.back();
-    const std::uint64_t span = SpanOf(view_.spec_.frames, slot.stride);
+    const std::uint64_t span = SpanOf(view_.low_, slot.stride);
+    const std::uint64_t longer = view_.high_ >= view_.spec_.frames
+                                     ? UINT64_MAX
+                                     : SpanOf(view_.high_ + 1, slot.stride);
     const std::uint64_t hop = view_.HopOf(slot);
     const auto gops = index_.GopsOf(track);
     auto g = std::partition_point(gops.begin(), gops.end(), [&](auto& row) {
@@ -179,13 +205,14 @@ class View::Builder {
     std::uint64_t next = run.begin_frame, piece_end = 0;
     for (; g != gops.end() && EntryFrame(*g) + span <= run.end_frame; ++g) {
       if (!HasEntry(*g) || EntryFrame(*g) < next) continue;
+      next = EntryFrame(*g) + hop;
+      if (run.end_frame - EntryFrame(*g) >= longer) continue;
       const auto row = static_cast<std::uint64_t>(&*g - index_.gops.data());
       if (row >= piece_end) {
         StartPiece(row);
         piece_end = row + kGopsPerPiece;
       }
       ++view_.size_;
-      next = EntryFrame(*g) + hop;
     }
   }
 
@@ -215,15 +242,33 @@ absl::StatusOr<View> View::Create(const ViewSpec& spec,
                       .action = "correct its filter, or remove the source"});
   }
   View view;
-  view.spec_ = spec;
-  view.gops_ = index.gops;
-  view.slots_.reserve(captures.size());
   Builder builder(view, index, where);
-  for (const SelectedCapture& c : captures) {
-    PENSTOCK_RETURN_IF_ERROR(builder.Add(c));
-  }
+  PENSTOCK_RETURN_IF_ERROR(
+      builder.AddAll(spec, spec.shortest(), spec.frames, captures));
   if (view.size_ == 0) return builder.NothingFits();
   return view;
+}
+
+absl::StatusOr<View> View::CreateOf(const ViewSpec& spec, std::uint64_t low,
+                                    std::uint64_t high,
+                                    const CaptureIndexView& index,
+                                    std::span<const SelectedCapture> captures,
+                                    std::string_view where) {
+  View view;
+  Builder builder(view, index, where);
+  PENSTOCK_RETURN_IF_ERROR(builder.AddAll(spec, low, high, captures));
+  return view;
+}
+
+std::uint32_t View::FramesOf(const Slot& slot, std::uint64_t start) const {
+  if (low_ == spec_.frames) return static_cast<std::uint32_t>(spec_.frames);
+  const TrackRow& track = tracks_[slot.selected.track];
+  const auto runs = runs_.subspan(track.first_run, track.run_count);
+  const auto run = std::prev(std::upper_bound(
+      runs.begin(), runs.end(), start,
+      [](std::uint64_t at, const RunRow& r) { return at < r.begin_frame; }));
+  return static_cast<std::uint32_t>(std::min(
+      spec_.frames, 1 + (run->end_frame - 1 - start) / slot.stride));
 }
 
 Window View::At(std::uint64_t i) const {
@@ -231,11 +276,12 @@ Window View::At(std::uint64_t i) const {
       pieces_.begin(), pieces_.end(), i,
       [](std::uint64_t at, const Piece& p) { return at < p.first; }));
   const Slot& slot = slots_[piece->slot];
-  Window w{slot.selected.capture, slot.selected.track, 0, slot.stride};
+  Window w{slot.selected.capture, slot.selected.track, 0, slot.stride, 1};
   std::uint64_t left = i - piece->first;
   const std::uint64_t hop = HopOf(slot);
   if (spec_.align == Align::kNone) {
     w.start_frame = piece->start + left * hop;
+    w.frames = FramesOf(slot, w.start_frame);
     return w;
   }
   // The same walk as in AddAligned, which counted `left` more windows here.
@@ -249,6 +295,7 @@ Window View::At(std::uint64_t i) const {
     --left;
   }
   w.start_frame = EntryFrame(gops_[row]);
+  w.frames = FramesOf(slot, w.start_frame);
   return w;
 }
 

@@ -19,11 +19,11 @@ struct SelectedCapture {
   std::uint32_t track = 0;    // row of the track section
 };
 
-// T frames of a track: start, start + stride, …
+// Frames of a track: start, start + stride, …
 struct Window {
   std::uint32_t capture = 0, track = 0;
   std::uint64_t start_frame = 0;
-  std::uint32_t stride = 1;
+  std::uint32_t stride = 1, frames = 1;
   friend bool operator==(const Window&, const Window&) = default;
 };
 
@@ -32,10 +32,12 @@ struct Window {
 // Windows never leave a run. Without alignment they start every `hop` frames
 // from the run's first. With `align: gop` they start on verified entries (first
 // frame of a GOP behind its lead frames): the first in the run, then each time
-// the first that is at least `hop` frames after the one before.
+// the first that is at least `hop` frames after the one before. A window has
+// `frames` frames, or with `min_frames` as many as the run has left, at least those.
 //
 // Threading: immutable, any thread. Ownership: copies what it needs of the
-//   index except, with `align: gop`, the GOP rows: the index outlives it.
+//   index except, with `align: gop`, the GOP rows and, with `min_frames`, the rows
+//   of tracks and runs: the index outlives it.
 // Bounds: 24 bytes a run (a piece of 64 GOPs with `align: gop`), 12 a capture;
 //   nothing grows with the number of windows. At() is O(log runs), plus at most
 //   64 GOP rows.
@@ -52,6 +54,14 @@ class View {
                                      const format::CaptureIndexView& index,
                                      std::span<const SelectedCapture> captures,
                                      std::string_view where);
+
+  // Those windows of the view that have [low, high] frames; maybe none.
+  // Errors: as Create, but for windows that do not fit and no captures
+  static absl::StatusOr<View> CreateOf(const ViewSpec& spec, std::uint64_t low,
+                                       std::uint64_t high,
+                                       const format::CaptureIndexView& index,
+                                       std::span<const SelectedCapture> captures,
+                                       std::string_view where);
 
   std::uint64_t size() const { return size_; }
   Window At(std::uint64_t i) const;  // i < size()
@@ -73,8 +83,13 @@ class View {
     return spec_.hop != 0 ? spec_.hop : spec_.frames * slot.stride;
   }
 
+  std::uint32_t FramesOf(const Slot& slot, std::uint64_t start) const;
+
   ViewSpec spec_;
+  std::uint64_t low_ = 1, high_ = 1;  // frames of its windows
   std::span<const format::GopRow> gops_;
+  std::span<const format::TrackRow> tracks_;
+  std::span<const format::RunRow> runs_;
   std::vector<Slot> slots_;
   std::vector<Piece> pieces_;
   std::uint64_t size_ = 0;

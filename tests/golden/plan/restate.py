@@ -32,10 +32,14 @@ def canonical_order(feed):
         fps = v.get("fps")
         stride = None if fps else v.get("stride", 1)
         hop = v.get("hop") or (None if fps else v["frames"] * stride)
-        f = fractions.Fraction(fps) if fps else None
         return {"track": v.get("track", ""), "frames": v["frames"],
+                "min_frames": v.get("min_frames") or v["frames"],
                 "stride": stride, "hop": hop, "align": v.get("align", "none"),
-                "fps": f"{f.numerator}/{f.denominator}" if fps else None}
+                "fps": rate(fps)}
+
+    def rate(fps):
+        f = fractions.Fraction(fps) if fps else None
+        return f"{f.numerator}/{f.denominator}" if fps else None
 
     def decimal(text):
         whole, _, rest = str(text).partition(".")
@@ -54,9 +58,22 @@ def canonical_order(feed):
 
     limited = feed["epochs"] or any(s.get("epochs") for s in sources)
     exhaustion = feed.get("exhaustion") or ("stop" if limited else "repeat")
-    exact = feed.get("stages") or exhaustion == "renormalise"
+    per = feed.get("per", "samples")
+    exact = feed.get("stages") or exhaustion == "renormalise" or per == "tokens"
+    packing = feed.get("packing")
     return canonical({
-        "plan_version": 2, "seed": feed["seed"],
+        "plan_version": 3, "seed": feed["seed"], "per": per,
+        "length": feed["length"] if packing or per == "tokens" else None,
+        "buckets": [{"name": b["name"], "frames": b["frames"],
+                     "width": b["width"], "height": b["height"],
+                     "samples": b.get("samples", 1), "fps": rate(b.get("fps"))}
+                    for b in feed.get("buckets", [])],
+        "packing": packing and {
+            "tokens": packing["tokens"], "window": packing.get("window", 4096),
+            "segments": packing.get("segments", 64),
+            "frames": packing.get("frames", 0),
+            "length_multiple": packing.get("length_multiple", 1),
+            "too_long": packing.get("too_long", "error")},
         "mode": feed.get("mode", "training"), "exhaustion": exhaustion,
         "global_batch": feed["global_batch"], "order": feed["order"],
         "skip": feed.get("skip", []),

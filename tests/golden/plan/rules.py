@@ -114,7 +114,7 @@ def windows(index, captures, view):
             stride = int(ratio)
         else:
             stride = view.get("stride", 1)
-        span = (view["frames"] - 1) * stride + 1
+        span = ((view.get("min_frames") or view["frames"]) - 1) * stride + 1
         hop = view.get("hop") or view["frames"] * stride
         if view.get("align") == "gop":
             starts, first = [], 0

@@ -176,8 +176,8 @@ TEST_CASE("golden: planned steps", "[plan][golden]") {
       auto batch = planner->PlanStep({step.at("step").get<std::uint64_t>()});
       REQUIRE(batch.ok());
       CHECK(batch->data_step == step.at("data_step").get<std::uint64_t>());
-      CHECK(batch->units == step.at("units").get<std::uint64_t>());
-      CHECK(planner->CountsBefore({step.at("step").get<std::uint64_t>()}) ==
+      CHECK(batch->global_batch == step.at("units").get<std::uint64_t>());
+      CHECK(*planner->CountsBefore({step.at("step").get<std::uint64_t>()}) ==
             step.at("counts").get<U64s>());
       Json samples = Json::array();
       for (const Sample& s : batch->samples) {

@@ -16,6 +16,9 @@ struct TrackShape {
   std::uint64_t rows = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> gops;  // frames, lead
+  std::uint32_t width = 320, height = 180;
+  std::uint16_t rotation = 0;
+  std::vector<std::uint64_t> events;  // before each GOP; none: 0
 };
 
 // A capture index of one video track a capture; capture i has an id whose first
@@ -37,6 +40,10 @@ inline format::CaptureIndexRows MakeIndex(
     t.rate_num = s.rate_num;
     t.rate_den = s.rate_den;
     t.rows = s.rows;
+    t.end_ns = static_cast<std::int64_t>(s.rows) * 16'666'667;
+    t.width = s.width;
+    t.height = s.height;
+    t.rotation = s.rotation;
     t.first_run = out.runs.size();
     t.run_count = s.runs.size();
     t.first_gop = out.gops.size();
@@ -55,6 +62,8 @@ inline format::CaptureIndexRows MakeIndex(
       g.first_frame = frame;
       g.frame_count = count;
       g.lead_count = lead;
+      const std::size_t number = out.gops.size() - t.first_gop;
+      g.events_before = number < s.events.size() ? s.events[number] : 0;
       frame += count;
       out.gops.push_back(g);
     }

@@ -67,7 +67,7 @@ TEST_CASE("B-23: strata keep within 1 of their share, any window within 2",
   for (auto mode : {StrataMode::kProportional, StrataMode::kUniform,
                     StrataMode::kTemperature}) {
     const Planner planner = Make(Stratified(mode), world);
-    const auto& strata = planner.schedule().lineages()[0].strata();
+    const auto& strata = planner.schedule().lineages()[0]->strata();
     REQUIRE(strata.size() == 3);
     std::uint64_t sum = 0;
     for (const auto& s : strata) sum += s.quota;
@@ -223,7 +223,7 @@ TEST_CASE("B-28: evaluation has every sample once in every small world",
         for (const Sample& s : all) seen.insert({s.source, s.index});
         REQUIRE(all.size() == a + b);
         REQUIRE(seen.size() == a + b);
-        REQUIRE(planner.PlanStep({*planner.TotalSteps() - 1})->units == batch);
+        REQUIRE(planner.PlanStep({*planner.TotalSteps() - 1})->global_batch == batch);
       }
     }
   }
