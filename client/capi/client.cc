@@ -59,20 +59,33 @@ Result Usable(const ps_feed* feed) {
   return {};
 }
 
-// Rows [first, first + count) of a tensor of the step.
+const penstock::capi::ShapeSpec& ShapeAt(const ps_step& step,
+                                         std::uint64_t unit) {
+  const auto& shapes = step.attached->shapes;
+  return unit < step.unit_shapes.size() ? shapes[step.unit_shapes[unit]]
+                                        : shapes[0];
+}
+
+// A tensor of part number `part` of `parts` equal ones of the step.
 bool View(const ps_step& step, std::uint32_t index, std::uint64_t part,
           std::uint64_t parts, ps_tensor* out) {
-  if (index >= step.attached->tensors.size() || part >= parts) return false;
-  const auto& t = step.attached->tensors[index];
-  const std::uint64_t rows = step.info.units / parts;
+  const penstock::capi::Attached& attached = *step.attached;
+  if (index >= attached.shapes[0].tensors.size() || part >= parts) return false;
+  const bool buckets = attached.unit_stride != 0;
+  if (buckets && parts != step.info.units) return false;
+  const auto& t = ShapeAt(step, buckets ? part : 0).tensors[index];
   *out = {};
   out->name = t.name.c_str();
   out->dtype = t.dtype;
   out->dims = t.dims;
   std::copy(t.shape, t.shape + t.dims, out->shape);
   std::copy(t.strides, t.strides + t.dims, out->strides);
-  out->shape[0] = rows;
-  out->data = step.data + t.offset + part * rows * t.strides[0];
+  if (buckets) {
+    out->data = step.data + part * attached.unit_stride + t.offset;
+    return true;
+  }
+  out->shape[0] = step.info.units / parts;
+  out->data = step.data + t.offset + part * out->shape[0] * t.strides[0];
   return true;
 }
 
@@ -167,11 +180,12 @@ ps_code ps_step_get_info(const ps_step* step, ps_step_info* info) {
 uint32_t ps_step_tensor_count(const ps_step* step) {
   return step == nullptr
              ? 0
-             : static_cast<uint32_t>(step->attached->tensors.size());
+             : static_cast<uint32_t>(step->attached->shapes[0].tensors.size());
 }
 
 ps_code ps_step_tensor(const ps_step* step, uint32_t index, ps_tensor* tensor) {
   if (step == nullptr || tensor == nullptr) return PS_INVALID;
+  if (step->attached->unit_stride != 0) return PS_INVALID;
   return View(*step, index, 0, 1, tensor) ? PS_OK : PS_INVALID;
 }
 
@@ -181,6 +195,24 @@ ps_code ps_step_microbatch(const ps_step* step, uint32_t microbatch,
   return View(*step, index, microbatch, step->info.microbatches, tensor)
              ? PS_OK
              : PS_INVALID;
+}
+
+ps_code ps_step_get_microbatch_info(const ps_step* step, uint32_t microbatch,
+                                    ps_microbatch_info* info) {
+  if (step == nullptr || info == nullptr ||
+      info->struct_bytes != sizeof(ps_microbatch_info) ||
+      microbatch >= step->info.microbatches) {
+    return PS_INVALID;
+  }
+  const std::uint64_t units = step->info.units / step->info.microbatches;
+  const std::uint64_t there = step->first_samples.size() - 1;
+  const std::uint64_t first = std::min(microbatch * units, there);
+  const std::uint64_t end = std::min(first + units, there);
+  *info = {sizeof(ps_microbatch_info),
+           ShapeAt(*step, microbatch * units).name.c_str(), units,
+           step->first_samples[first],
+           step->first_samples[end] - step->first_samples[first]};
+  return PS_OK;
 }
 
 const char* ps_step_sample_id(const ps_step* step, uint32_t sample) {

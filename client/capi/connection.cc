@@ -33,6 +33,17 @@ bool Fits(const TensorSpec& t, std::uint64_t bytes) {
   return end <= bytes - t.offset;
 }
 
+TensorSpec Keep(const psg_tensor& in) {
+  TensorSpec t;
+  t.name = in.name;
+  t.dtype = DtypeOf(in.dtype);
+  t.dims = in.dims;
+  std::copy(in.shape, in.shape + in.dims, t.shape);
+  std::copy(in.strides, in.strides + in.dims, t.strides);
+  t.offset = in.offset;
+  return t;
+}
+
 // Null when a tensor does not fit.
 std::shared_ptr<const Attached> Keep(const psg_attach_out& out) {
   auto a = std::make_shared<Attached>();
@@ -48,19 +59,22 @@ std::shared_ptr<const Attached> Keep(const psg_attach_out& out) {
   a->microbatches = std::max<std::uint64_t>(out.microbatches, 1);
   a->global_batch = out.global_batch;
   a->cursor_head = out.cursor_head;
-  for (std::uint32_t i = 0; i < out.tensor_count; ++i) {
-    const psg_tensor& in = out.tensors[i];
-    TensorSpec t;
-    t.name = in.name;
-    t.dtype = DtypeOf(in.dtype);
-    t.dims = in.dims;
-    std::copy(in.shape, in.shape + in.dims, t.shape);
-    std::copy(in.strides, in.strides + in.dims, t.strides);
-    t.offset = in.offset;
-    if (!Fits(t, a->batch_bytes) || t.shape[0] % a->microbatches != 0) {
-      return nullptr;
+  a->unit_stride = out.unit_stride;
+  const std::uint64_t room =
+      out.unit_stride != 0 ? out.unit_stride : out.batch_bytes;
+  if (out.shape_count == 0 || room > out.batch_bytes) return nullptr;
+  for (std::uint32_t i = 0; i < out.shape_count; ++i) {
+    ShapeSpec& shape = a->shapes.emplace_back();
+    shape.name = out.shapes[i].name;
+    const std::uint32_t count = out.shapes[i].tensor_count;
+    if (count == 0 || count != out.shapes[0].tensor_count) return nullptr;
+    for (std::uint32_t k = 0; k < count; ++k) {
+      TensorSpec t = Keep(out.shapes[i].tensors[k]);
+      if (!Fits(t, room)) return nullptr;
+      if (a->unit_stride == 0 && t.shape[0] % a->microbatches != 0)
+        return nullptr;
+      shape.tensors.push_back(std::move(t));
     }
-    a->tensors.push_back(std::move(t));
   }
   return a;
 }

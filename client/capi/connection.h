@@ -24,17 +24,29 @@ struct TensorSpec {
   std::uint64_t offset = 0;
 };
 
+// Tensors that come together; all shapes have the same names in the same order.
+struct ShapeSpec {
+  std::string name;  // of the bucket; empty without
+  std::vector<TensorSpec> tensors;
+};
+
 // What an attach settled; shared by the steps that came under it.
 struct Attached {
   std::string session, job, order_digest, content_digest, notes, cursor_head;
   std::uint64_t generation = 0, start_step = 0, total_steps = 0;
   std::uint64_t batch_bytes = 0, microbatches = 1, global_batch = 0;
-  std::vector<TensorSpec> tensors;
+  std::uint64_t unit_stride = 0;  // with buckets: bytes from unit to unit
+  std::vector<ShapeSpec> shapes;  // at least one
 
-  // Rows of a microbatch at a step of so many units.
-  std::uint64_t RowsOf(std::uint64_t units) const {
-    return microbatches <= 1 || tensors.empty() ? units
-                                                : tensors[0].shape[0] / microbatches;
+  // Units of the largest step.
+  std::uint64_t UnitsMax() const {
+    return unit_stride != 0 ? batch_bytes / unit_stride
+                            : shapes[0].tensors[0].shape[0];
+  }
+  // Units of a microbatch at a step of so many.
+  std::uint64_t UnitsOf(std::uint64_t units) const {
+    if (unit_stride != 0) return 1;
+    return microbatches <= 1 ? units : UnitsMax() / microbatches;
   }
 };
 

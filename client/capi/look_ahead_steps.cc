@@ -13,6 +13,21 @@ std::unique_ptr<std::uint8_t[]> LookAhead::Buffer(std::uint64_t bytes) {
   return buffer;
 }
 
+namespace {
+
+// Whether the units of a batch are of the shapes that were agreed.
+bool UnitsAgree(const Attached& attached, const psg_batch_view& v) {
+  if (v.units > attached.UnitsMax() || v.unit_count > v.units) return false;
+  std::uint64_t samples = 0;
+  for (std::uint32_t i = 0; i < v.unit_count; ++i) {
+    if (v.unit_shapes[i] >= attached.shapes.size()) return false;
+    samples += v.unit_samples[i];
+  }
+  return samples == v.samples && v.samples == v.sample_count;
+}
+
+}  // namespace
+
 Result LookAhead::MakeStep(const Connection& connection,
                            const psg_batch_view& v,
                            std::unique_ptr<ps_step>* out) {
@@ -21,11 +36,8 @@ Result LookAhead::MakeStep(const Connection& connection,
     return Fail(PS_FAILED, "step " + std::to_string(v.step) +
                                ": the batch has another size than was agreed");
   }
-  const std::uint64_t most = attached->tensors.empty()
-                                 ? 0
-                                 : attached->tensors[0].shape[0];
-  const std::uint64_t rows = attached->RowsOf(v.units);
-  if (v.units > most || v.units < v.samples || rows == 0 || v.units % rows != 0) {
+  const std::uint64_t of_one = attached->UnitsOf(v.units);
+  if (!UnitsAgree(*attached, v) || of_one == 0 || v.units % of_one != 0) {
     return Fail(PS_FAILED, "step " + std::to_string(v.step) +
                                ": the batch has another shape than was agreed");
   }
@@ -65,13 +77,21 @@ Result LookAhead::MakeStep(const Connection& connection,
     step->sample_ids.emplace_back(v.sample_ids[i]);
     step->item_digests.emplace_back(v.item_digests[i]);
   }
+  step->unit_shapes.assign(v.unit_shapes, v.unit_shapes + v.unit_count);
+  step->first_samples = {0};
+  for (std::uint32_t i = 0; i < v.unit_count; ++i) {
+    step->first_samples.push_back(step->first_samples.back() +
+                                  v.unit_samples[i]);
+  }
   step->info = {sizeof(ps_step_info),
                 v.step,
                 v.bytes,
                 v.samples,
                 v.global_samples,
+                v.tokens,
+                v.global_tokens,
                 v.units,
-                v.units / rows,
+                v.units / of_one,
                 v.loss_scale,
                 0,
                 v.plan_ns,

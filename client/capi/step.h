@@ -40,6 +40,10 @@ struct ps_step {
   ps_step_info info{};
   std::string batch_digest, global_digest;
   std::vector<std::string> sample_ids, item_digests;
+  // Of the units that are not masked: shape, and the first sample of each (one
+  // more: how many samples there are).
+  std::vector<std::uint32_t> unit_shapes;
+  std::vector<std::uint64_t> first_samples;
 };
 
 namespace penstock::capi {

@@ -56,10 +56,30 @@ class Step {
               ? ps_step_tensor(step_.get(), i, &t)
               : ps_step_microbatch(step_.get(),
                                    static_cast<std::uint32_t>(microbatch), i, &t);
+      if (code != PS_OK && microbatch < 0) {
+        ps_error e{};
+        e.code = PS_INVALID;
+        std::snprintf(
+            e.message, sizeof(e.message),
+            "tensors: the microbatches differ in shape\n  found     a feed "
+            "with buckets\n  expected  one shape\n  do        use "
+            "step.microbatches");
+        throw NativeError(e);
+      }
       if (code != PS_OK) throw py::index_error("no such microbatch");
       out[t.name] = Array(t);
     }
     return out;
+  }
+
+  // Bucket, first sample, samples.
+  py::tuple MicrobatchInfo(std::uint32_t microbatch) const {
+    ps_microbatch_info info{};
+    info.struct_bytes = sizeof(info);
+    if (ps_step_get_microbatch_info(step_.get(), microbatch, &info) != PS_OK) {
+      throw py::index_error("no such microbatch");
+    }
+    return py::make_tuple(info.bucket, info.first_sample, info.samples);
   }
 
   std::vector<std::string> SampleIds() const {
@@ -231,22 +251,33 @@ PYBIND11_MODULE(_native, m) {
   });
   py::class_<Step>(m, "Step")
       .def("tensors", &Step::Tensors)
+      .def("microbatch_info", &Step::MicrobatchInfo)
       .def("sample_ids", &Step::SampleIds)
       .def("item_digests", &Step::ItemDigests)
-      .def_property_readonly("number", [](const Step& s) { return s.info().number; })
-      .def_property_readonly("samples", [](const Step& s) { return s.info().samples; })
-      .def_property_readonly("global_samples",
-                             [](const Step& s) { return s.info().global_samples; })
-      .def_property_readonly("units", [](const Step& s) { return s.info().units; })
-      .def_property_readonly("microbatches",
-                             [](const Step& s) { return s.info().microbatches; })
+      .def_property_readonly("number",
+                             [](const Step& s) { return s.info().number; })
+      .def_property_readonly("samples",
+                             [](const Step& s) { return s.info().samples; })
+      .def_property_readonly(
+          "global_samples",
+          [](const Step& s) { return s.info().global_samples; })
+      .def_property_readonly("tokens",
+                             [](const Step& s) { return s.info().tokens; })
+      .def_property_readonly(
+          "global_tokens", [](const Step& s) { return s.info().global_tokens; })
+      .def_property_readonly("units",
+                             [](const Step& s) { return s.info().units; })
+      .def_property_readonly(
+          "microbatches", [](const Step& s) { return s.info().microbatches; })
       .def_property_readonly("loss_scale",
                              [](const Step& s) { return s.info().loss_scale; })
-      .def_property_readonly("wait_ns", [](const Step& s) { return s.info().wait_ns; })
-      .def_property_readonly("batch_digest",
-                             [](const Step& s) { return s.info().batch_digest; })
-      .def_property_readonly("global_digest",
-                             [](const Step& s) { return s.info().global_digest; });
+      .def_property_readonly("wait_ns",
+                             [](const Step& s) { return s.info().wait_ns; })
+      .def_property_readonly(
+          "batch_digest", [](const Step& s) { return s.info().batch_digest; })
+      .def_property_readonly("global_digest", [](const Step& s) {
+        return s.info().global_digest;
+      });
   py::class_<Feed>(m, "Feed")
       .def(py::init<const std::string&, const std::string&, const std::string&,
                     const std::string&, const std::string&, std::uint32_t,

@@ -77,7 +77,8 @@ struct psg_session {
   std::shared_ptr<Line> line;  // under mutex; null: connect at the next call
   v1::AttachReply attached;
   std::string notes;
-  std::vector<psg_tensor> tensors;
+  std::vector<std::vector<psg_tensor>> tensors;  // of each shape
+  std::vector<psg_shape> shapes;
   std::mutex mutex;
   std::set<grpc::ClientContext*> running;  // under mutex
   std::set<grpc::ClientContext*> waiting;  // of them, those of interrupt()
@@ -139,9 +140,9 @@ Line::Line(const std::string& target) {
 
 psg_session* Open(const char* target) { return new psg_session(target); }
 
-void FillTensors(psg_session& s) {
-  s.tensors.clear();
-  for (const auto& t : s.attached.tensors()) {
+std::vector<psg_tensor> TensorsOf(const v1::Shape& shape) {
+  std::vector<psg_tensor> all;
+  for (const auto& t : shape.tensors()) {
     psg_tensor out{};
     out.name = t.name().c_str();
     out.dtype = t.dtype().c_str();
@@ -152,7 +153,21 @@ void FillTensors(psg_session& s) {
       out.strides[d] = t.strides(static_cast<int>(d));
     }
     out.offset = t.offset();
-    s.tensors.push_back(out);
+    all.push_back(out);
+  }
+  return all;
+}
+
+void FillShapes(psg_session& s) {
+  s.tensors.clear();
+  s.shapes.clear();
+  for (const auto& shape : s.attached.shapes()) {
+    s.tensors.push_back(TensorsOf(shape));
+  }
+  for (std::size_t i = 0; i < s.tensors.size(); ++i) {
+    s.shapes.push_back({s.attached.shapes(static_cast<int>(i)).name().c_str(),
+                        s.tensors[i].data(),
+                        static_cast<std::uint32_t>(s.tensors[i].size())});
   }
 }
 
@@ -180,7 +195,7 @@ int Attach(psg_session* s, const psg_attach_in* in, psg_attach_out* out,
       s->Connected()->stub->Attach(call.context(), request, &s->attached);
   if (!status.ok()) return Answer(status, error);
   s->notes = Lines(s->attached.notes());
-  FillTensors(*s);
+  FillShapes(*s);
   const auto& a = s->attached;
   *out = {a.session().c_str(),
           a.job().c_str(),
@@ -197,8 +212,9 @@ int Attach(psg_session* s, const psg_attach_in* in, psg_attach_out* out,
           a.global_batch(),
           a.arena(),
           a.arena_bytes(),
-          s->tensors.data(),
-          static_cast<std::uint32_t>(s->tensors.size())};
+          a.unit_stride(),
+          s->shapes.data(),
+          static_cast<std::uint32_t>(s->shapes.size())};
   if (OrEmpty(in->session)[0] == '\0' && !s->hold.joinable()) {
     // A remote rank: its open stream tells the daemon that it lives.
     s->hold_context = std::make_unique<grpc::ClientContext>();
@@ -270,11 +286,17 @@ void View(const psg_batch* b, psg_batch_view* v) {
         m.samples(),
         m.global_samples(),
         m.units(),
+        m.tokens(),
+        m.global_tokens(),
         m.loss_scale(),
         {m.slot().arena(), m.slot().offset(), m.slot().generation()},
         b->ids.data(),
         b->digests.data(),
         static_cast<std::uint32_t>(b->ids.size()),
+        m.unit_shapes().data(),
+        m.unit_samples().data(),
+        static_cast<std::uint32_t>(
+            std::min(m.unit_shapes_size(), m.unit_samples_size())),
         m.batch_digest().c_str(),
         m.global_digest().c_str(),
         m.times().plan(),

@@ -35,6 +35,12 @@ typedef struct psg_tensor {
   uint64_t offset;
 } psg_tensor;
 
+typedef struct psg_shape {
+  const char* name;
+  const psg_tensor* tensors;
+  uint32_t tensor_count;
+} psg_shape;
+
 typedef struct psg_attach_in {
   const char *session, *job, *feed, *feed_where, *feed_dir, *incarnation,
       *resume, *peer;
@@ -51,17 +57,20 @@ typedef struct psg_attach_out {
       *cursor_head /* of state_dict */, *notes /* lines */;
   uint64_t generation, start_step, total_steps, batch_bytes, microbatches,
       global_batch, arena, arena_bytes;
-  const psg_tensor* tensors;
-  uint32_t tensor_count;
+  uint64_t unit_stride;
+  const psg_shape* shapes;
+  uint32_t shape_count;
 } psg_attach_out;
 
 // Lives until free_batch.
 typedef struct psg_batch_view {
-  uint64_t step, bytes, samples, global_samples, units;
+  uint64_t step, bytes, samples, global_samples, units, tokens, global_tokens;
   double loss_scale;
   psg_slot slot;
   const char *const *sample_ids, *const *item_digests;
   uint32_t sample_count;
+  const uint32_t *unit_shapes, *unit_samples;  // of those that are not masked
+  uint32_t unit_count;
   const char *batch_digest, *global_digest;
   uint64_t plan_ns, fetch_ns, decode_ns, assemble_ns, total_ns;
 } psg_batch_view;
@@ -98,7 +107,7 @@ typedef struct psg_api {
 } psg_api;
 
 // The one exported symbol. NULL for another version.
-#define PSG_API_VERSION 2
+#define PSG_API_VERSION 3
 const psg_api* psg_get_api(int version);
 
 #ifdef __cplusplus

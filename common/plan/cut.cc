@@ -90,22 +90,22 @@ absl::StatusOr<std::uint64_t> UnitsOfRank(const CutRule& rule,
 
 absl::StatusOr<BatchCut> CutBatch(const CutRule& rule,
                                   std::uint64_t global_batch,
-                                  std::uint64_t samples, std::uint32_t world,
+                                  std::uint64_t there, std::uint32_t world,
                                   std::span<const std::uint64_t> costs) {
   BatchCut out;
   PENSTOCK_ASSIGN_OR_RETURN(out.units, UnitsOfRank(rule, global_batch, world));
-  out.samples.resize(world);
+  out.ranks.resize(world);
   if (rule.mode == CutMode::kBalanced) {
-    if (costs.size() != samples) {
+    if (costs.size() != there) {
       return absl::InvalidArgumentError("a balanced cut needs a cost of each sample");
     }
     const auto ranks = BalanceRanks(costs, world);
-    for (std::uint64_t i = 0; i < samples; ++i) out.samples[ranks[i]].push_back(i);
+    for (std::uint64_t i = 0; i < there; ++i) out.ranks[ranks[i]].push_back(i);
     return out;
   }
-  // A rank's places come in order, so its samples are a prefix of its units.
-  for (std::uint64_t i = 0; i < samples; ++i) {
-    out.samples[RankOf(rule, out.units, world, i)].push_back(i);
+  // A rank's places come in order, so those that are there come first.
+  for (std::uint64_t i = 0; i < there; ++i) {
+    out.ranks[RankOf(rule, out.units, world, i)].push_back(i);
   }
   return out;
 }

@@ -31,21 +31,22 @@ absl::StatusOr<std::uint64_t> UnitsOfRank(const CutRule& rule,
 
 // What each rank gets of one step.
 struct BatchCut {
-  std::uint64_t units = 0;  // of every rank; those after its samples are masked
-  // By rank, in its order: indices of the samples in the batch.
-  std::vector<std::vector<std::uint64_t>> samples;
+  std::uint64_t units = 0;  // of every rank, masked ones included
+  // By rank, in its order: indices of its units in the batch; the places after
+  // them are masked.
+  std::vector<std::vector<std::uint64_t>> ranks;
 };
 
-// Cuts a batch of `global_batch` units whose first `samples` are samples. Balanced:
-// `costs` has the cost of each.
+// Cuts a batch of `global_batch` units of which the first `there` are there.
+// Balanced: `costs` has the cost of each.
 // kInvalidArgument: as UnitsOfRank
 absl::StatusOr<BatchCut> CutBatch(const CutRule& rule,
                                   std::uint64_t global_batch,
-                                  std::uint64_t samples, std::uint32_t world,
+                                  std::uint64_t there, std::uint32_t world,
                                   std::span<const std::uint64_t> costs = {});
 
-// What a rank multiplies the mean loss of its own samples with, so that the mean
-// over ranks is the mean over all samples: world · local / global.
+// What a rank multiplies the mean loss of its own samples (or tokens) with, so
+// that the mean over ranks is the mean over all: world · local / global.
 double LossScale(std::uint64_t local, std::uint64_t global, std::uint32_t world);
 
 }  // namespace penstock::plan

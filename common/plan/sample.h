@@ -2,6 +2,7 @@
 #define PENSTOCK_COMMON_PLAN_SAMPLE_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,11 @@ struct GlobalBatch {
   std::vector<Unit> units;
   std::vector<Sample> samples;  // of the units, one after the other
 };
+
+// What a loss is averaged over: tokens when the feed has lengths, else samples.
+std::uint64_t WeightOf(const GlobalBatch& batch);
+std::uint64_t WeightOf(const GlobalBatch& batch,
+                       std::span<const std::uint64_t> units);
 
 // "source:epoch:index@capture[start+frames*stride]", the capture by the first
 // 16 hex digits of its id: "doom:0:1734@9f86d081884c7d65[960+16*2]". With strata

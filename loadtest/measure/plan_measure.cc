@@ -84,7 +84,7 @@ absl::StatusOr<double> StepMs(const plan::Planner& planner, std::uint64_t step) 
     PENSTOCK_ASSIGN_OR_RETURN(const auto batch,
                               planner.PlanStep({step + static_cast<std::uint64_t>(i)}));
     PENSTOCK_ASSIGN_OR_RETURN(const auto cut, planner.Cut(batch, kRanks));
-    sum += batch.samples[0].index + cut.samples[0].size();
+    sum += batch.samples[0].index + cut.ranks[0].size();
   }
   return sum == 0 ? 1e9 : (NowSeconds() - begin) * 1e3 / kStepsTimed;
 }

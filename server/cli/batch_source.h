@@ -25,12 +25,21 @@ struct FeedOptions {
   std::uint64_t arena_bytes = 0;
 };
 
+// The tensors of a batch that have one shape: all of it, or with buckets one
+// microbatch. Rows are units; with buckets samples.
+struct BatchPart {
+  std::string bucket;
+  std::vector<layout::TensorDesc> tensors;  // offsets from the slab's begin
+};
+
 // A batch as the consumer sees it. `bytes` is the slab, read where it lies.
 struct ConsumedBatch {
   std::uint64_t step = 0;
   std::span<const std::uint8_t> bytes;
+  std::vector<BatchPart> parts;
   std::vector<std::string> sample_ids, item_digests;  // hex, as described
-  std::uint64_t units = 0, global_samples = 0;  // units after the samples: masked
+  std::uint64_t units = 0, global_samples = 0;
+  std::uint64_t tokens = 0, global_tokens = 0;
   double loss_scale = 1;
   std::string batch_digest, global_digest;            // hex
   std::uint64_t wait_ns = 0;
@@ -40,7 +49,6 @@ struct ConsumedBatch {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  virtual const std::vector<layout::TensorDesc>& tensors() const = 0;
   virtual std::string Describe() const = 0;  // one line: generation, notes
   // Empty at the end of the data.
   virtual absl::StatusOr<std::optional<ConsumedBatch>> Next() = 0;

@@ -36,10 +36,6 @@ class ClientSource final : public BatchSource {
   ClientSource(penstock::Feed feed, std::uint32_t rank)
       : feed_(std::move(feed)), rank_(rank) {}
 
-  const std::vector<layout::TensorDesc>& tensors() const override {
-    return tensors_;
-  }
-
   std::string Describe() const override {
     const ps_feed_info i = feed_.info();
     std::string text = "job " + std::string(i.job) + " generation " +
@@ -58,12 +54,21 @@ class ClientSource final : public BatchSource {
       return std::optional<ConsumedBatch>();
     }
     auto batch = std::make_shared<StepBatch>(*std::move(step));
-    const auto tensors = batch->tensors();
     const ps_step_info info = batch->info();
     ConsumedBatch out;
     out.step = info.number;
-    // The slab starts where the tensor at offset 0 lies.
-    out.bytes = {static_cast<const std::uint8_t*>(tensors[0].data), info.bytes};
+    // The slab starts where the first tensor of the first microbatch lies.
+    const auto* base =
+        static_cast<const std::uint8_t*>(batch->microbatch(0)[0].data);
+    out.bytes = {base, info.bytes};
+    if (const auto whole = batch->tensors(); !whole.empty()) {
+      out.parts.push_back(PartOf(whole, "", base));
+    } else {
+      for (std::uint32_t m = 0; m < info.microbatches; ++m) {
+        out.parts.push_back(PartOf(batch->microbatch(m),
+                                   batch->microbatch_info(m).bucket, base));
+      }
+    }
     for (std::uint32_t i = 0; i < info.samples; ++i) {
       out.sample_ids.push_back(batch->sample_id(i));
       out.item_digests.push_back(batch->item_digest(i));
@@ -71,10 +76,11 @@ class ClientSource final : public BatchSource {
     out.units = info.units;
     out.global_samples = info.global_samples;
     out.loss_scale = info.loss_scale;
+    out.tokens = info.tokens;
+    out.global_tokens = info.global_tokens;
     out.batch_digest = info.batch_digest;
     out.global_digest = info.global_digest;
     out.wait_ns = info.wait_ns;
-    if (tensors_.empty()) Describe(tensors);
     out.keep = batch;
     return std::optional<ConsumedBatch>(std::move(out));
   }
@@ -82,8 +88,9 @@ class ClientSource final : public BatchSource {
   std::string StateDict() const override { return feed_.StateDict(); }
 
  private:
-  void Describe(const std::vector<Tensor>& tensors) {
-    const auto* base = static_cast<const std::uint8_t*>(tensors[0].data);
+  static BatchPart PartOf(const std::vector<Tensor>& tensors,
+                          std::string bucket, const std::uint8_t* base) {
+    BatchPart part{std::move(bucket), {}};
     for (const Tensor& t : tensors) {
       layout::TensorDesc d;
       d.name = t.name;
@@ -92,13 +99,13 @@ class ClientSource final : public BatchSource {
       d.strides.assign(t.strides, t.strides + t.dims);
       d.offset = static_cast<std::uint64_t>(
           static_cast<const std::uint8_t*>(t.data) - base);
-      tensors_.push_back(std::move(d));
+      part.tensors.push_back(std::move(d));
     }
+    return part;
   }
 
   penstock::Feed feed_;
   std::uint32_t rank_;
-  std::vector<layout::TensorDesc> tensors_;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "common/plan/cost.h"
 #include "common/status/status.h"
 #include "server/cli/command.h"
+#include "server/cli/counting.h"
 #include "server/dataset/plan_source.h"
 
 namespace penstock::cli {
@@ -34,14 +35,17 @@ struct ByteRange {
 struct Explained {
   std::vector<ByteRange> ranges;
   std::uint64_t bytes = 0;
-  double cost = 0;  // of decoding, recorded at import
+  double decode = 0;       // recorded at import
+  std::uint64_t cost = 0;  // by the feed's formula
 };
 
 absl::StatusOr<Explained> Explain(const OpenedFeed& feed, const plan::Sample& s) {
   const auto& dataset = *feed.sources[s.source].dataset;
   const auto& index = dataset.index();
   Explained out;
-  out.cost = plan::CostInputsOf(s, index).decode;
+  const plan::CostInputs inputs = plan::CostInputsOf(s, index);
+  out.decode = inputs.decode;
+  out.cost = feed.planner->plan_inputs()->cost.Of(inputs);
   for (const auto& row : plan::GopsOf(s, index)) {
     PENSTOCK_ASSIGN_OR_RETURN(std::string shard, dataset.ShardPath(row.shard));
     out.ranges.push_back({std::move(shard), row.offset, row.bytes,
@@ -68,29 +72,33 @@ void Print(const OpenedFeed& feed, const plan::Sample& s, std::uint64_t item,
            const Explained& e, bool json) {
   const auto& source = feed.sources[s.source];
   if (json) {
-    std::printf("%s\n",
-                Json{{"schema", "penstock.explain.v1"},
-                     {"item", item},
-                     {"id", feed.IdOf(s)},
-                     {"source", source.name},
-                     {"group", feed.planner->StratumOf(s)},
-                     {"epoch", s.epoch.value},
-                     {"index", s.index},
-                     {"capture",
-                      hash::Hex(source.dataset->index().captures[s.capture].id)},
-                     {"start_frame", s.start_frame},
-                     {"frames", s.frames},
-                     {"stride", s.stride},
-                     {"bytes", e.bytes},
-                     {"decode_cost", e.cost},
-                     {"ranges", RangesJson(e)}}
-                    .dump(-1, ' ', false, Json::error_handler_t::replace)
-                    .c_str());
+    std::printf(
+        "%s\n",
+        Json{{"schema", "penstock.explain.v1"},
+             {"item", item},
+             {"id", feed.IdOf(s)},
+             {"source", source.name},
+             {"group", feed.StratumOf(s)},
+             {"epoch", s.epoch.value},
+             {"index", s.index},
+             {"capture",
+              hash::Hex(source.dataset->index().captures[s.capture].id)},
+             {"start_frame", s.start_frame},
+             {"frames", s.frames},
+             {"stride", s.stride},
+             {"bytes", e.bytes},
+             {"tokens", s.tokens},
+             {"cost", e.cost},
+             {"decode_cost", e.decode},
+             {"ranges", RangesJson(e)}}
+            .dump(-1, ' ', false, Json::error_handler_t::replace)
+            .c_str());
     return;
   }
-  std::printf("item %-4llu %s  %llu bytes in %zu GOPs, decode cost %.0f\n",
+  std::printf("item %-4llu %s  %llu bytes in %zu GOPs, predicted cost %llu\n",
               (unsigned long long)item, feed.IdOf(s).c_str(),
-              (unsigned long long)e.bytes, e.ranges.size(), e.cost);
+              (unsigned long long)e.bytes, e.ranges.size(),
+              (unsigned long long)e.cost);
   for (const ByteRange& r : e.ranges) {
     std::printf("  %s [%llu, %llu)  frames %llu to %llu%s\n", r.shard.c_str(),
                 (unsigned long long)r.offset,
@@ -107,16 +115,26 @@ void Print(const OpenedFeed& feed, const plan::Sample& s, std::uint64_t item,
 absl::Status RunExplain(const ExplainFlags& flags, bool json) {
   PENSTOCK_RETURN_IF_ERROR(CheckRank(flags.rank, flags.world));
   PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
+  ShowCounting(feed);
   PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
-                            feed.planner->PlanStep({flags.step}));
+                            feed.PlanStep({flags.step}));
   PENSTOCK_ASSIGN_OR_RETURN(const plan::BatchCut cut,
                             feed.planner->Cut(batch, flags.world));
-  for (const std::uint64_t item : cut.samples[flags.rank]) {
-    const plan::Sample& s = batch.samples[item];
-    PENSTOCK_ASSIGN_OR_RETURN(const Explained e, Explain(feed, s));
-    Print(feed, s, item, e, json);
+  const auto costs = feed.planner->CostsOf(batch);
+  for (const std::uint64_t item : cut.ranks[flags.rank]) {
+    const plan::Unit& u = batch.units[item];
+    if (!json && u.samples > 1) {
+      std::printf("item %-4llu has %u samples, predicted cost %llu\n",
+                  (unsigned long long)item, u.samples,
+                  (unsigned long long)costs[item]);
+    }
+    for (std::uint32_t k = 0; k < u.samples; ++k) {
+      const plan::Sample& s = batch.samples[u.first + k];
+      PENSTOCK_ASSIGN_OR_RETURN(const Explained e, Explain(feed, s));
+      Print(feed, s, item, e, json);
+    }
   }
-  const std::uint64_t masked = cut.units - cut.samples[flags.rank].size();
+  const std::uint64_t masked = cut.units - cut.ranks[flags.rank].size();
   if (masked > 0 && !json) std::printf("%llu masked units\n", (unsigned long long)masked);
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include "common/hash/hash.h"
 #include "common/layout/item_digest.h"
 #include "common/status/status.h"
+#include "server/cli/batch_items.h"
 #include "server/cli/batch_source.h"
 #include "server/cli/command.h"
 
@@ -22,68 +23,23 @@ struct FeedFlags {
   bool local = false, digest = false;
 };
 
-// A video tensor is [items, T, C, H, W] or [items, T, H, W, C] of bytes.
-bool IsVideo(const layout::TensorDesc& t) {
-  return t.dtype == layout::DType::kU8 && t.shape.size() == 5;
-}
-
-// Digests of the samples, from the bytes where they lie.
-std::vector<Digest128> DigestItems(
-    const std::vector<layout::TensorDesc>& tensors,
-    std::span<const std::uint8_t> slab, std::uint64_t items) {
-  std::vector<Digest128> out;
-  for (std::uint64_t i = 0; i < items; ++i) {
-    std::vector<Digest128> chunks;
-    for (const auto& t : tensors) {
-      const auto bytes = slab.subspan(t.ItemOffset(i), t.item_bytes());
-      if (IsVideo(t)) {
-        layout::AppendChunkDigests(bytes, t.strides[1], chunks);
-      } else {
-        layout::AppendChunkDigests(bytes, chunks);
-      }
-    }
-    out.push_back(layout::DigestOfDigests(chunks));
-  }
-  return out;
-}
-
-absl::Status CheckMasked(const std::vector<layout::TensorDesc>& tensors,
-                         const ConsumedBatch& batch) {
-  for (std::uint64_t i = batch.sample_ids.size(); i < batch.units; ++i) {
-    for (const auto& t : tensors) {
-      const auto bytes = batch.bytes.subspan(t.ItemOffset(i), t.item_bytes());
-      if (std::all_of(bytes.begin(), bytes.end(), [](auto b) { return b == 0; })) {
-        continue;
-      }
-      return MakeError(
-          absl::StatusCode::kDataLoss,
-          {.where = absl::StrFormat("step %d, unit %d, tensor \"%s\"", batch.step,
-                                    i, t.name),
-           .what = "a masked unit is not empty",
-           .found = "bytes other than 0",
-           .expected = "0",
-           .action = "report it with the dataset, the feed and the step"});
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckDigests(const ConsumedBatch& batch,
                           const std::vector<Digest128>& seen) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    if (i < batch.item_digests.size() &&
+  for (std::size_t i = 0; i < std::max(seen.size(), batch.item_digests.size());
+       ++i) {
+    if (i < seen.size() && i < batch.item_digests.size() &&
         hash::Hex(seen[i]) == batch.item_digests[i]) {
       continue;
     }
     return MakeError(
         absl::StatusCode::kDataLoss,
-        {.where = absl::StrFormat("step %d, sample %s", batch.step,
-                                  i < batch.sample_ids.size()
-                                      ? batch.sample_ids[i]
-                                      : "?"),
+        {.where = absl::StrFormat(
+             "step %d, sample %s", batch.step,
+             i < batch.sample_ids.size() ? batch.sample_ids[i] : "?"),
          .what = "the bytes read are not those that were described",
-         .found = hash::Hex(seen[i]),
-         .expected = i < batch.item_digests.size() ? batch.item_digests[i] : "",
+         .found = i < seen.size() ? hash::Hex(seen[i]) : "no such sample",
+         .expected = i < batch.item_digests.size() ? batch.item_digests[i]
+                                                   : "no more samples",
          .action = "report it with the dataset, the feed and the step"});
   }
   return absl::OkStatus();
@@ -117,6 +73,15 @@ void PrintStep(const ConsumedBatch& batch, const FeedFlags& flags,
                  {"global_samples", batch.global_samples},
                  {"loss_scale", batch.loss_scale},
                  {"wait_ms", static_cast<double>(batch.wait_ns) / 1e6}};
+    if (batch.global_tokens != 0) {
+      line["tokens"] = batch.tokens;
+      line["global_tokens"] = batch.global_tokens;
+    }
+    if (!batch.parts[0].bucket.empty()) {
+      line["buckets"] = Json::array();
+      for (const BatchPart& part : batch.parts)
+        line["buckets"].push_back(part.bucket);
+    }
     if (flags.digest) {
       line["digest"] = digest;
       line["item_digests"] = batch.item_digests;
@@ -174,18 +139,14 @@ absl::Status Consume(const FeedFlags& flags, bool json) {
     }
     std::string digest;
     if (flags.digest) {
-      const auto seen = DigestItems(source->tensors(), batch->bytes,
-                                    batch->sample_ids.size());
-      PENSTOCK_RETURN_IF_ERROR(CheckMasked(source->tensors(), *batch));
-      PENSTOCK_RETURN_IF_ERROR(CheckDigests(*batch, seen));
-      digest = hash::Hex(layout::DigestOfDigests(seen));
+      PENSTOCK_ASSIGN_OR_RETURN(const BatchItems seen, ReadItems(*batch));
+      PENSTOCK_RETURN_IF_ERROR(CheckDigests(*batch, seen.digests));
+      digest = hash::Hex(layout::DigestOfDigests(seen.digests));
     }
     ++totals.steps;
     totals.bytes += batch->bytes.size();
     totals.waits.push_back(batch->wait_ns);
-    for (const auto& t : source->tensors()) {
-      if (IsVideo(t)) totals.frames += batch->sample_ids.size() * t.shape[1];
-    }
+    totals.frames += FramesOf(*batch);
     PrintStep(*batch, flags, digest, json);
   }
   totals.seconds =

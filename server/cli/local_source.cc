@@ -82,9 +82,6 @@ class InProcessSource final : public BatchSource {
     return std::unique_ptr<BatchSource>(std::move(s));
   }
 
-  const std::vector<layout::TensorDesc>& tensors() const override {
-    return pipeline_->layout().slab.tensors;
-  }
   std::string Describe() const override {
     std::string text = absl::StrFormat("local, job %s, rank %d of %d from step %d",
                                        job_, options_.rank, options_.world,
@@ -104,11 +101,14 @@ class InProcessSource final : public BatchSource {
     out.step = batch->step;
     const auto slot = batch->slot;
     out.bytes = std::span<const std::uint8_t>(pipeline_->arena().bytes())
-                    .subspan(slot.offset, pipeline_->layout().slab.bytes);
+                    .subspan(slot.offset, pipeline_->layout().bytes);
+    out.parts = PartsOf(*batch);
     out.sample_ids = batch->sample_ids;
     out.units = batch->units;
     out.global_samples = batch->global_samples;
     out.loss_scale = batch->loss_scale;
+    out.tokens = batch->tokens;
+    out.global_tokens = batch->global_tokens;
     for (const auto& d : batch->item_digests) {
       out.item_digests.push_back(hash::Hex(d));
     }
@@ -138,6 +138,25 @@ class InProcessSource final : public BatchSource {
 
  private:
   InProcessSource() = default;
+
+  std::vector<BatchPart> PartsOf(const pipeline::PublishedBatch& batch) const {
+    const pipeline::BatchLayout& layout = pipeline_->layout();
+    std::vector<BatchPart> out;
+    if (layout.unit_stride == 0) {
+      out.push_back({"", layout.shapes[0].slab.tensors});
+      for (auto& t : out[0].tensors) t.shape[0] = batch.units;
+      return out;
+    }
+    for (std::uint64_t u = 0; u < batch.units; ++u) {
+      const auto& shape =
+          layout
+              .shapes[u < batch.unit_shapes.size() ? batch.unit_shapes[u] : 0];
+      out.push_back({shape.name, shape.slab.tensors});
+      for (auto& t : out.back().tensors) t.offset += u * layout.unit_stride;
+    }
+    return out;
+  }
+
   FeedOptions options_;
   pipeline::LoadedFeed feed_;
   std::string job_;

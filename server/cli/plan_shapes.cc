@@ -15,6 +15,23 @@ namespace {
 
 using Json = nlohmann::json;
 
+void Print(const std::string& bucket, const layout::TensorDesc& t, bool json) {
+  const std::string dtype(layout::DTypeName(t.dtype));
+  if (json) {
+    Json line{{"schema", "penstock.plan.v1"},
+              {"type", "shape"},
+              {"tensor", t.name},
+              {"dtype", dtype},
+              {"shape", t.shape}};
+    if (!bucket.empty()) line["bucket"] = bucket;
+    std::printf("%s\n", line.dump().c_str());
+    return;
+  }
+  std::printf("shape      %s%s %s [%s]\n",
+              bucket.empty() ? "" : (bucket + ": ").c_str(), t.name.c_str(),
+              dtype.c_str(), absl::StrJoin(t.shape, ", ").c_str());
+}
+
 }  // namespace
 
 absl::Status PrintShapes(const dataset::OpenedFeed& feed, std::uint32_t world,
@@ -22,27 +39,14 @@ absl::Status PrintShapes(const dataset::OpenedFeed& feed, std::uint32_t world,
   const plan::FeedSpec& spec = feed.feed();
   PENSTOCK_ASSIGN_OR_RETURN(auto every, feed.planner->RankUnits(world));
   if (spec.microbatch != 0) every = {spec.microbatch};
-  for (const std::uint64_t rows : every) {
-    for (const plan::OutputSpec& o : spec.outputs) {
-      const auto unit = pipeline::ItemOf(
-          pipeline::FlatOutput(o),
-          static_cast<std::uint32_t>(spec.sources[0].view.frames));
-      const std::string dtype(layout::DTypeName(unit.dtype));
-      std::vector<std::uint64_t> shape = {rows};
-      shape.insert(shape.end(), unit.shape.begin(), unit.shape.end());
-      if (json) {
-        std::printf("%s\n", Json{{"schema", "penstock.plan.v1"},
-                                 {"type", "shape"},
-                                 {"tensor", o.name},
-                                 {"dtype", dtype},
-                                 {"shape", shape}}
-                                .dump()
-                                .c_str());
-      } else {
-        std::printf("shape      %s %s [%s]\n", o.name.c_str(),
-                    dtype.c_str(),
-                    absl::StrJoin(shape, ", ").c_str());
-      }
+  if (!spec.buckets.empty()) every = {1};  // their microbatches say how many
+  const auto plan = pipeline::PlanOf(feed);
+  for (const std::uint64_t units : every) {
+    PENSTOCK_ASSIGN_OR_RETURN(const auto shapes,
+                              pipeline::ShapesOf(*plan, units));
+    for (const pipeline::ShapeLayout& shape : shapes) {
+      for (const layout::TensorDesc& t : shape.slab.tensors)
+        Print(shape.name, t, json);
     }
   }
   return absl::OkStatus();

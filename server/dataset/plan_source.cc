@@ -12,6 +12,7 @@
 #include "common/hash/hash.h"
 #include "common/plan/canonical.h"
 #include "common/status/status.h"
+#include "server/dataset/cache_file.h"
 
 namespace penstock::dataset {
 namespace {
@@ -112,11 +113,78 @@ std::vector<std::string> SharedNotes(const std::vector<OpenedSource>& sources) {
   return notes;
 }
 
+// What the packs of a feed depend on.
+Digest256 PacksKey(const OpenedFeed& feed) {
+  hash::Sha256 sha;
+  sha.Update(std::string_view("penstock.packs.v1\n"));
+  sha.Update(hash::Bytes(feed.order_digest));
+  sha.Update(hash::Bytes(feed.selection_digest));
+  for (const OpenedSource& s : feed.sources) sha.Update(s.dataset->id());
+  return sha.Finish();
+}
+
+absl::Status OpenPacks(OpenedFeed& feed, const std::string& where) {
+  if (!feed.planner->packing()) return absl::OkStatus();
+  const Digest256 key = PacksKey(feed);
+  const std::string folder = CacheFolder();
+  auto packs = Packs::Open(
+      feed.planner, key,
+      folder.empty() ? "" : folder + "/packs-" + hash::Hex(key).substr(0, 32));
+  if (!packs.ok()) return Annotate(packs.status(), where);
+  feed.packs = *std::move(packs);
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+template <typename Use>
+auto OpenedFeed::With(std::uint64_t packs_wanted, const Use& use) const {
+  using Result = decltype(use(static_cast<plan::PackPlan*>(nullptr)));
+  return packs == nullptr ? use(nullptr)
+                          : Result(packs->With(packs_wanted, use));
+}
+
+absl::StatusOr<plan::GlobalBatch> OpenedFeed::PlanStep(Step step) const {
+  return With(planner->UnitsBeforeStep({step.value + 1}),
+              [&](plan::PackPlan* p) { return planner->PlanStep(step, p); });
+}
+
+absl::StatusOr<std::optional<std::uint64_t>> OpenedFeed::ReachStep(
+    Step step) const {
+  using Total = absl::StatusOr<std::optional<std::uint64_t>>;
+  return With(planner->UnitsBeforeStep({step.value + 1}),
+              [&](plan::PackPlan* p) { return Total(planner->TotalSteps(p)); });
+}
+
+std::optional<std::uint64_t> OpenedFeed::TotalSteps() const {
+  // Nothing is counted: it cannot fail.
+  using Total = absl::StatusOr<std::optional<std::uint64_t>>;
+  return *With(
+      0, [&](plan::PackPlan* p) { return Total(planner->TotalSteps(p)); });
+}
+
+absl::StatusOr<std::vector<std::uint64_t>> OpenedFeed::CountsBefore(
+    Step step) const {
+  return With(planner->UnitsBeforeStep(step), [&](plan::PackPlan* p) {
+    return planner->CountsBefore(step, p);
+  });
+}
+
+absl::StatusOr<std::vector<double>> OpenedFeed::AskedBefore(Step step) const {
+  return With(planner->UnitsBeforeStep(step),
+              [&](plan::PackPlan* p) { return planner->AskedBefore(step, p); });
+}
+
+std::string OpenedFeed::StratumOf(const plan::Sample& sample) const {
+  using Label = absl::StatusOr<std::string>;
+  return *With(0, [&](plan::PackPlan* p) {
+    return Label(planner->StratumOf(sample, p));
+  });
+}
 
 std::string OpenedFeed::IdOf(const plan::Sample& sample) const {
   const OpenedSource& s = sources[sample.source];
-  return plan::SampleId(sample, s.name, planner->StratumOf(sample),
+  return plan::SampleId(sample, s.name, StratumOf(sample),
                         s.dataset->index().captures[sample.capture].id);
 }
 
@@ -143,6 +211,7 @@ absl::StatusOr<OpenedFeed> OpenFeed(std::string_view text,
   auto planner = plan::Planner::Create(std::move(feed), std::move(inputs));
   if (!planner.ok()) return Annotate(planner.status(), where);
   out.planner = std::make_shared<const plan::Planner>(*std::move(planner));
+  PENSTOCK_RETURN_IF_ERROR(OpenPacks(out, where));
   out.notes = SharedNotes(out.sources);
   return out;
 }

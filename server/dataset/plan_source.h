@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/plan/planner.h"
 #include "server/dataset/dataset.h"
+#include "server/dataset/packs.h"
 
 namespace penstock::dataset {
 
@@ -31,14 +33,31 @@ struct OpenedSource {
 struct OpenedFeed {
   std::vector<OpenedSource> sources;  // in the order of the planner's feed
   std::shared_ptr<const plan::Planner> planner;
+  std::shared_ptr<Packs> packs;  // of a feed with packing, else null
   Digest256 order_digest{}, content_digest{};
   Digest256 selection_digest{};  // over name and selection of every source
   std::vector<std::string>
       notes;  // for people: a dataset used by two sources, …
 
   const plan::FeedSpec& feed() const { return planner->feed(); }
+
+  // The planner's calls of these names, with packing on counted packs. Counts
+  // what is missing first: that may take long (Packs::SetProgress).
+  absl::StatusOr<plan::GlobalBatch> PlanStep(Step step) const;
+  std::optional<std::uint64_t> TotalSteps() const;
+  // TotalSteps once it is known whether `step` comes before the end.
+  absl::StatusOr<std::optional<std::uint64_t>> ReachStep(Step step) const;
+  absl::StatusOr<std::vector<std::uint64_t>> CountsBefore(Step step) const;
+  absl::StatusOr<std::vector<double>> AskedBefore(Step step) const;
+
   // plan::SampleId with the names of this feed.
   std::string IdOf(const plan::Sample& sample) const;
+  // Label of the sample's stratum; empty without strata.
+  std::string StratumOf(const plan::Sample& sample) const;
+
+ private:
+  template <typename Use>
+  auto With(std::uint64_t packs_wanted, const Use& use) const;
 };
 
 // `text` is the feed's YAML, `where` names it in messages, relative dataset

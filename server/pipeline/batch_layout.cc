@@ -66,6 +66,42 @@ absl::Status CheckOutput(const OutputSpec& o) {
   return absl::OkStatus();
 }
 
+// The plain and the packed unit as a shape: one row a unit.
+std::vector<ShapeSpec> ShapeSpecsOf(const FeedPlan& plan, std::uint64_t units) {
+  if (!plan.shapes().empty()) return plan.shapes();
+  return {{.name = "", .frames = plan.frames(), .samples = units}};
+}
+
+OutputSpec InShape(const OutputSpec& output, const ShapeSpec& shape) {
+  OutputSpec out = output;
+  if (out.kind != OutputKind::kVideo || shape.width == 0) return out;
+  out.width = shape.width;
+  out.height = shape.height;
+  return out;
+}
+
+// An output in the size that samples of a track have: that of their buckets.
+OutputSpec SizedFor(const FeedPlan& plan, const OutputSpec& output,
+                    const format::TrackRow& track) {
+  const auto shape = plan.ShapeOf(track);
+  return shape ? InShape(output, plan.shapes()[*shape]) : output;
+}
+
+// README.md "Tensors of the plan".
+void AddPlanTensors(const FeedPlan& plan,
+                    std::vector<layout::ItemTensor>& items) {
+  const auto add = [&](const char* name, std::vector<std::uint64_t> shape) {
+    items.push_back({name, layout::DType::kI32, std::move(shape)});
+  };
+  const PackSpec& p = plan.packing();
+  if (!plan.shapes().empty()) add("sample_frames", {});
+  if (p.tokens == 0) return;
+  add("segment_ids", {p.tokens});
+  add("position_ids", {p.tokens});
+  add("cu_seqlens", {p.segments + 1});
+  add("cu_frames", {p.segments + 1});
+}
+
 }  // namespace
 
 layout::ItemTensor ItemOf(const OutputSpec& o, std::uint32_t frames) {
@@ -92,13 +128,8 @@ layout::ItemTensor ItemOf(const OutputSpec& o, std::uint32_t frames) {
   return {};
 }
 
-absl::StatusOr<BatchLayout> MakeBatchLayout(const FeedPlan& plan,
-                                            std::uint32_t data_world) {
-  if (data_world == 0) return absl::InvalidArgumentError("no data ranks");
-  BatchLayout out;
-  PENSTOCK_ASSIGN_OR_RETURN(out.items, plan.UnitsMax(data_world));
-  out.microbatches =
-      plan.microbatch() == 0 ? 1 : out.items / plan.microbatch();
+absl::StatusOr<std::vector<ShapeLayout>> ShapesOf(const FeedPlan& plan,
+                                                  std::uint64_t units) {
   if (plan.outputs().empty()) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      {.where = "outputs",
@@ -107,12 +138,51 @@ absl::StatusOr<BatchLayout> MakeBatchLayout(const FeedPlan& plan,
                       .expected = "at least one output",
                       .action = "give the feed outputs"});
   }
-  std::vector<layout::ItemTensor> items;
-  for (const OutputSpec& o : plan.outputs()) {
-    PENSTOCK_RETURN_IF_ERROR(CheckOutput(o));
-    items.push_back(ItemOf(o, plan.frames()));
+  std::vector<ShapeLayout> out;
+  for (const ShapeSpec& shape : ShapeSpecsOf(plan, units)) {
+    std::vector<layout::ItemTensor> items;
+    for (const OutputSpec& o : plan.outputs()) {
+      const OutputSpec sized = InShape(o, shape);
+      PENSTOCK_RETURN_IF_ERROR(CheckOutput(sized));
+      items.push_back(ItemOf(sized, shape.frames));
+    }
+    AddPlanTensors(plan, items);
+    PENSTOCK_ASSIGN_OR_RETURN(auto slab,
+                              layout::LayOutSlab(items, shape.samples));
+    out.push_back({shape.name, std::move(slab)});
   }
-  PENSTOCK_ASSIGN_OR_RETURN(out.slab, layout::LayOutSlab(items, out.items));
+  return out;
+}
+
+absl::StatusOr<BatchLayout> MakeBatchLayout(const FeedPlan& plan,
+                                            std::uint32_t data_world) {
+  if (data_world == 0) return absl::InvalidArgumentError("no data ranks");
+  BatchLayout out;
+  PENSTOCK_ASSIGN_OR_RETURN(out.items, plan.UnitsMax(data_world));
+  PENSTOCK_ASSIGN_OR_RETURN(out.shapes, ShapesOf(plan, out.items));
+  if (plan.shapes().empty()) {
+    out.bytes = out.shapes[0].slab.bytes;
+    out.microbatches =
+        plan.microbatch() == 0 ? 1 : out.items / plan.microbatch();
+  } else {
+    for (const ShapeLayout& s : out.shapes) {
+      out.unit_stride = std::max(out.unit_stride, s.slab.bytes);
+    }
+    if (out.unit_stride > layout::kSlabBytesMax / out.items) {
+      return MakeError(
+          absl::StatusCode::kOutOfRange,
+          {.where = "batch slab",
+           .what = "the share of a rank is too large",
+           .found = absl::StrFormat("%d microbatches of %d bytes", out.items,
+                                    out.unit_stride),
+           .expected =
+               absl::StrFormat("at most %d bytes", layout::kSlabBytesMax),
+           .action = "make global_batch or the buckets smaller, or "
+                     "use more ranks"});
+    }
+    out.bytes = out.unit_stride * out.items;
+    out.microbatches = out.items;
+  }
   for (const SourceRef& source : plan.sources()) {
     auto& of_source = out.transforms.emplace_back();
     for (std::size_t c = 0; c < source.captures.size(); ++c) {
@@ -120,8 +190,9 @@ absl::StatusOr<BatchLayout> MakeBatchLayout(const FeedPlan& plan,
       const auto& track = source.dataset->index().tracks[source.tracks[c]];
       for (const OutputSpec& o : plan.outputs()) {
         if (o.kind != OutputKind::kVideo) continue;
-        PENSTOCK_ASSIGN_OR_RETURN(
-            auto v, TransformOf(o, source, source.captures[c], track));
+        PENSTOCK_ASSIGN_OR_RETURN(auto v,
+                                  TransformOf(SizedFor(plan, o, track), source,
+                                              source.captures[c], track));
         of_capture.push_back(v);
       }
     }

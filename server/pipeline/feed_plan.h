@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,8 @@
 #include "server/dataset/dataset.h"
 
 // What the pipeline needs to know of a feed: an open dataset per source, the
-// samples of any step, and the tensors to make of them. `server/dataset` makes
-// it from the feed file with the pure planner.
+// units and samples of any step, and the tensors to make of them.
+// `server/dataset` makes it from the feed file with the pure planner.
 namespace penstock::pipeline {
 
 enum class OutputKind { kVideo, kKeys, kMouse, kColumns, kTimes };
@@ -30,7 +31,6 @@ struct OutputSpec {
   std::vector<std::string> names;  // keys or columns
 };
 
-// One item of a global batch.
 struct SampleRef {
   std::string id;
   std::uint32_t source = 0;
@@ -38,6 +38,27 @@ struct SampleRef {
   std::uint32_t track = 0;    // row of its video track
   std::uint64_t start_frame = 0;
   std::uint32_t frames = 1, stride = 1;
+  std::uint64_t tokens = 0;  // 0: the feed has no lengths
+};
+
+// What is cut over the ranks: a sample, a microbatch of a bucket, or a pack.
+struct UnitRef {
+  std::uint32_t shape = 0;  // in FeedPlan::shapes()
+  std::uint64_t first = 0;  // of its samples, in the step
+  std::uint32_t samples = 1;
+};
+
+// One shape of microbatches, when the feed has buckets.
+struct ShapeSpec {
+  std::string name;
+  std::uint32_t frames = 1, width = 0, height = 0;
+  std::uint64_t samples = 1;
+};
+
+// Sizes of a pack; no packing when `tokens` is 0.
+struct PackSpec {
+  std::uint64_t tokens = 0, segments = 0;
+  std::uint32_t frames = 0;
 };
 
 struct SourceRef {
@@ -50,11 +71,14 @@ struct SourceRef {
 
 // One step, cut over the data ranks.
 struct PlannedStep {
-  std::vector<SampleRef> samples;  // of all ranks, global order
-  std::uint64_t units = 0;         // of every rank, masked ones included
+  std::vector<SampleRef> samples;  // of the units, one after the other
+  std::vector<UnitRef> units;      // of all ranks, global order
+  std::uint64_t rank_units = 0;    // of every rank, masked ones included
+  std::uint64_t tokens = 0;        // of all samples
+  bool packed = false;             // the samples of a unit share its frames
   struct Rank {
-    // Indices of its samples, in its order; the units after them are masked.
-    std::vector<std::uint64_t> samples;
+    // Indices of its units, in its order; those after them are masked.
+    std::vector<std::uint64_t> units;
     double loss_scale = 1;
   };
   std::vector<Rank> ranks;
@@ -68,9 +92,17 @@ class FeedPlan {
   virtual const std::vector<OutputSpec>& outputs() const = 0;
   virtual std::uint64_t global_batch() const = 0;
   virtual std::uint64_t microbatch() const = 0;  // 0: the whole share
-  virtual std::uint32_t frames() const = 0;      // T of every sample
-  // 0: never ends.
+  virtual std::uint32_t frames() const = 0;  // T of every unit without shapes
+  virtual const std::vector<ShapeSpec>& shapes() const = 0;
+  virtual const PackSpec& packing() const = 0;
+  // A shape whose size the samples of a track have; none without shapes.
+  virtual std::optional<std::uint32_t> ShapeOf(
+      const format::TrackRow& track) const = 0;
+  // 0: never ends, or it is not known yet. Never waits.
   virtual std::uint64_t total_steps() const = 0;
+  // Makes known whether the step is before the end; with packing that may take
+  // long. kInvalidArgument: a sample that fits no pack
+  virtual absl::Status Reach(std::uint64_t step) const = 0;
   // Units of a rank at the step that has most of them. kInvalidArgument: the
   // ranks cannot share a global batch of the feed (names the sizes that work)
   virtual absl::StatusOr<std::uint64_t> UnitsMax(

@@ -246,10 +246,10 @@ class JobManager::Impl {
           "the session does not hold this slot");
     }
     const auto& arena = job->pipeline->arena();
-    return SlotBytes{job->pipeline,
-                     std::span<const std::uint8_t>(arena.bytes())
-                         .subspan(slot.slot.offset,
-                                  job->pipeline->layout().slab.bytes)};
+    return SlotBytes{
+        job->pipeline,
+        std::span<const std::uint8_t>(arena.bytes())
+            .subspan(slot.slot.offset, job->pipeline->layout().bytes)};
   }
 
   absl::StatusOr<ArenaHandle> ArenaOf(const std::string& token) {
@@ -528,7 +528,7 @@ class JobManager::Impl {
     JobPipelineOptions o;
     o.data_world = record.generation.data_world;
     o.prefetch_steps = options_.prefetch_steps;
-    MakeRoom(layout.slab.bytes * o.data_world * (o.prefetch_steps + 2ull));
+    MakeRoom(layout.bytes * o.data_world * (o.prefetch_steps + 2ull));
     const std::uint64_t used = arena_bytes();
     o.arena_bytes_max =
         options_.arena_bytes > used ? options_.arena_bytes - used : 0;
@@ -592,7 +592,9 @@ class JobManager::Impl {
     r.arena_bytes = live->pipeline->arena().size();
     r.global_batch = live->feed.plan->global_batch();
     r.microbatches = live->pipeline->layout().microbatches;
-    r.slab = live->pipeline->layout().slab;
+    r.batch_bytes = live->pipeline->layout().bytes;
+    r.unit_stride = live->pipeline->layout().unit_stride;
+    r.shapes = live->pipeline->layout().shapes;
     r.order_digest = live->feed.order_digest;
     r.content_digest = live->feed.content_digest;
     r.selection_digest = live->feed.selection_digest;

@@ -51,7 +51,8 @@ struct AttachResult {
   std::uint64_t generation = 0, start_step = 0, total_steps = 0;
   std::uint64_t arena_id = 0, arena_bytes = 0;
   std::uint64_t global_batch = 0, microbatches = 1;
-  layout::SlabLayout slab;
+  std::uint64_t batch_bytes = 0, unit_stride = 0;  // as in BatchLayout
+  std::vector<ShapeLayout> shapes;
   std::string order_digest, content_digest, selection_digest;
   std::vector<std::string> dataset_ids, notes;
 };

@@ -17,6 +17,7 @@
 #include "server/dataset/shard_reader.h"
 #include "server/pipeline/input_area.h"
 #include "server/pipeline/rank_window.h"
+#include "server/pipeline/unit_tensors.h"
 
 namespace penstock::pipeline {
 namespace {
@@ -276,6 +277,8 @@ class JobPipeline::Impl {
   void StartSteps() {
     while (making_.size() < options_.prefetch_steps) {
       auto work = std::make_shared<StepWork>();
+      const auto reached = Reach();
+      if (!reached.ok()) return Fail(reached.status());
       {
         std::lock_guard lock(mutex_);
         waiting_for_.clear();
@@ -288,10 +291,15 @@ class JobPipeline::Impl {
         std::vector<std::uint32_t> ranks;
         while (ranks.empty()) {
           next_step_ = std::max(next_step_, window_.LowestWanted());
-          if (total != 0 && next_step_ >= total) return;
+          if (total != 0 && next_step_ >= total) {
+            changed_.notify_all();  // it may be known only now
+            return;
+          }
+          if (next_step_ > *reached) break;
           ranks = window_.RanksFor(next_step_);
           if (ranks.empty()) ++next_step_;
         }
+        if (ranks.empty()) continue;  // further on than was reached
         if (std::string who = window_.Blocked(ranks); !who.empty()) {
           waiting_for_ = who;
           return;
@@ -315,6 +323,19 @@ class JobPipeline::Impl {
       for (auto& unit : work->units) waiting_units_.push_back({work, unit.get()});
       SubmitSides(work);
     }
+  }
+
+  // Makes known whether the step that comes next is before the end of the data;
+  // returns that step.
+  absl::StatusOr<std::uint64_t> Reach() {
+    std::uint64_t step = 0;
+    {
+      std::lock_guard lock(mutex_);
+      if (!started_) return step;
+      step = std::max(next_step_, window_.LowestWanted());
+    }
+    PENSTOCK_RETURN_IF_ERROR(plan_->Reach(step));
+    return step;
   }
 
   absl::Status Plan(StepWork& work) {
@@ -572,7 +593,8 @@ class JobPipeline::Impl {
       const auto work = making_.front();
       making_.pop_front();
       const std::int64_t begin = NowNs();
-      ClearMasked(layout_, arena_->bytes(), *work);
+      ClearPadding(*plan_, layout_, arena_->bytes(), *work);
+      FillPlanTensors(*plan_, layout_, arena_->bytes(), *work);
       if (absl::Status s = FillSides(*plan_, layout_, sides_, arena_->bytes(),
                                      *work);
           !s.ok()) {
@@ -605,7 +627,12 @@ class JobPipeline::Impl {
         batch.step = work.step;
         batch.units = work.rank_units;
         batch.global_samples = work.global_samples;
-        batch.loss_scale = work.loss_scales[rank];
+        batch.global_tokens = work.global_tokens;
+        RankWork& of_rank = work.of_ranks[rank];
+        batch.loss_scale = of_rank.loss_scale;
+        batch.tokens = of_rank.tokens;
+        batch.unit_shapes = std::move(of_rank.shapes);
+        batch.unit_samples = std::move(of_rank.samples);
         batch.slot = work.slots[rank];
         batch.batch_digest = layout::DigestOfDigests(batch.item_digests);
         if (work.whole) batch.global_digest = layout::DigestOfDigests(all);
@@ -663,7 +690,7 @@ absl::StatusOr<std::unique_ptr<JobPipeline>> JobPipeline::Create(
     const JobPipelineOptions& options, io::ReadEngine& engine,
     std::shared_ptr<WorkerPool> pool,
     ShardCache& shards) {
-  const std::uint64_t slot = PageUp(layout.slab.bytes);
+  const std::uint64_t slot = PageUp(layout.bytes);
   const std::uint64_t step = slot * options.data_world;
   const std::uint64_t fits = step == 0 ? 0 : options.arena_bytes_max / step;
   constexpr std::uint64_t kStepsMin = 2;  // one in hand, one in the making
@@ -683,7 +710,7 @@ absl::StatusOr<std::unique_ptr<JobPipeline>> JobPipeline::Create(
   const auto window = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(fits, options.prefetch_steps + 2ull));
   PENSTOCK_ASSIGN_OR_RETURN(
-      auto slots, shm::SlotTable::Create(step * window, layout.slab.bytes));
+      auto slots, shm::SlotTable::Create(step * window, layout.bytes));
   auto impl = std::make_unique<Impl>(std::move(plan), std::move(layout), options,
                                      engine, std::move(pool), shards, std::move(slots),
                                      window);

@@ -35,7 +35,10 @@ struct PublishedBatch {
   std::vector<Digest128> item_digests;
   std::uint64_t units = 0;  // masked ones included
   std::uint64_t global_samples = 0;
+  std::uint64_t tokens = 0, global_tokens = 0;  // 0: the feed has no lengths
   double loss_scale = 1;
+  // Of its units that are not masked, in its order.
+  std::vector<std::uint32_t> unit_shapes, unit_samples;
   Digest128 batch_digest;
   std::optional<Digest128> global_digest;  // when all items were made here
   StageTimes times;

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "common/hash/hash.h"
 #include "common/plan/cut.h"
+#include "common/plan/pack_plan.h"
+#include "common/plan/pool.h"
 #include "common/status/status.h"
 #include "server/dataset/manifest.h"
 #include "server/dataset/plan_source.h"
@@ -47,6 +50,13 @@ struct Flatten {
   }
 };
 
+OutputSpec FlatOutput(const plan::OutputSpec& output) {
+  OutputSpec flat;
+  flat.name = output.name;
+  std::visit(Flatten{flat}, output.kind);
+  return flat;
+}
+
 class PlannedFeed : public FeedPlan {
  public:
   explicit PlannedFeed(dataset::OpenedFeed feed) : feed_(std::move(feed)) {
@@ -64,6 +74,18 @@ class PlannedFeed : public FeedPlan {
     for (const plan::OutputSpec& o : spec.outputs) {
       outputs_.push_back(FlatOutput(o));
     }
+    for (const plan::BucketSpec& b : spec.buckets) {
+      shapes_.push_back({b.name, static_cast<std::uint32_t>(b.frames), b.width,
+                         b.height, b.samples});
+    }
+    frames_ = static_cast<std::uint32_t>(spec.sources[0].view.frames);
+    if (feed_.planner->packing()) {
+      const auto& length = feed_.planner->plan_inputs()->length;
+      const plan::PackLimits limits = plan::PackLimitsOf(spec, *length);
+      frames_ = static_cast<std::uint32_t>(limits.frames);
+      packing_ = {limits.tokens, limits.segments, frames_};
+    }
+    total_ = feed_.TotalSteps().value_or(0);
   }
 
   const std::vector<SourceRef>& sources() const override { return sources_; }
@@ -72,11 +94,23 @@ class PlannedFeed : public FeedPlan {
     return feed_.feed().global_batch;
   }
   std::uint64_t microbatch() const override { return feed_.feed().microbatch; }
-  std::uint32_t frames() const override {
-    return static_cast<std::uint32_t>(feed_.feed().sources[0].view.frames);
+  std::uint32_t frames() const override { return frames_; }
+  const std::vector<ShapeSpec>& shapes() const override { return shapes_; }
+  const PackSpec& packing() const override { return packing_; }
+  std::optional<std::uint32_t> ShapeOf(
+      const format::TrackRow& track) const override {
+    if (shapes_.empty()) return std::nullopt;
+    return plan::BucketsOf(feed_.feed().buckets, track).front();
   }
-  std::uint64_t total_steps() const override {
-    return feed_.planner->TotalSteps().value_or(0);
+  std::uint64_t total_steps() const override { return total_; }
+
+  absl::Status Reach(std::uint64_t step) const override {
+    // No rank wants more: the step is past every end.
+    if (feed_.packs == nullptr || step >= plan::kStepMax)
+      return absl::OkStatus();
+    PENSTOCK_ASSIGN_OR_RETURN(const auto total, feed_.ReachStep({step}));
+    total_ = total.value_or(0);
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::uint64_t> UnitsMax(
@@ -88,16 +122,21 @@ class PlannedFeed : public FeedPlan {
 
   absl::StatusOr<PlannedStep> Step(std::uint64_t step,
                                    std::uint32_t data_world) const override {
-    PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
-                              feed_.planner->PlanStep({step}));
+    PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch, feed_.PlanStep({step}));
     PENSTOCK_ASSIGN_OR_RETURN(plan::BatchCut cut,
                               feed_.planner->Cut(batch, data_world));
     PlannedStep out;
-    out.units = cut.units;
-    for (std::vector<std::uint64_t>& samples : cut.samples) {
-      const double scale = plan::LossScale(samples.size(), batch.samples.size(),
-                                           data_world);
-      out.ranks.push_back({std::move(samples), scale});
+    out.rank_units = cut.units;
+    out.packed = feed_.planner->packing();
+    for (const plan::Sample& s : batch.samples) out.tokens += s.tokens;
+    const std::uint64_t whole = plan::WeightOf(batch);
+    for (std::vector<std::uint64_t>& units : cut.ranks) {
+      const double scale =
+          plan::LossScale(plan::WeightOf(batch, units), whole, data_world);
+      out.ranks.push_back({std::move(units), scale});
+    }
+    for (const plan::Unit& u : batch.units) {
+      out.units.push_back({u.shape, u.first, u.samples});
     }
     out.samples.reserve(batch.samples.size());
     for (const plan::Sample& s : batch.samples) {
@@ -107,7 +146,8 @@ class PlannedFeed : public FeedPlan {
                              .track = s.track,
                              .start_frame = s.start_frame,
                              .frames = s.frames,
-                             .stride = s.stride});
+                             .stride = s.stride,
+                             .tokens = s.tokens});
     }
     return out;
   }
@@ -116,6 +156,10 @@ class PlannedFeed : public FeedPlan {
   const dataset::OpenedFeed feed_;
   std::vector<SourceRef> sources_;
   std::vector<OutputSpec> outputs_;
+  std::vector<ShapeSpec> shapes_;
+  PackSpec packing_;
+  std::uint32_t frames_ = 1;
+  mutable std::atomic<std::uint64_t> total_ = 0;  // 0: not known
 };
 
 // What tells one version of a manifest file from another without reading it:
@@ -132,11 +176,8 @@ FileStamp StampOf(const std::string& path) {
 
 }  // namespace
 
-OutputSpec FlatOutput(const plan::OutputSpec& output) {
-  OutputSpec flat;
-  flat.name = output.name;
-  std::visit(Flatten{flat}, output.kind);
-  return flat;
+std::shared_ptr<const FeedPlan> PlanOf(dataset::OpenedFeed feed) {
+  return std::make_shared<const PlannedFeed>(std::move(feed));
 }
 
 absl::StatusOr<LoadedFeed> LoadPlannedFeed(const std::string& text,
@@ -160,7 +201,7 @@ absl::StatusOr<LoadedFeed> LoadPlannedFeed(const std::string& text,
       return s.second != FileStamp{} && StampOf(s.first) == s.second;
     });
   };
-  out.plan = std::make_shared<const PlannedFeed>(std::move(feed));
+  out.plan = PlanOf(std::move(feed));
   return out;
 }
 

@@ -5,13 +5,13 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/plan/feed_spec.h"
+#include "server/dataset/plan_source.h"
 #include "server/pipeline/job_manager.h"
 
 namespace penstock::pipeline {
 
-// The pipeline's form of an output of a feed.
-OutputSpec FlatOutput(const plan::OutputSpec& output);
+// An opened feed behind the pipeline's FeedPlan.
+std::shared_ptr<const FeedPlan> PlanOf(dataset::OpenedFeed feed);
 
 // The FeedLoader of daemon and `penstock feed --local`: dataset::OpenFeed
 // behind the pipeline's FeedPlan. Errors: as dataset::OpenFeed.

@@ -180,7 +180,7 @@ class StepBuilder {
     for (std::uint32_t o = 0; o < plan_.outputs().size(); ++o) {
       if (plan_.outputs()[o].kind != OutputKind::kVideo) continue;
       item.chunks[o].resize(s.frames);
-      const auto& tensor = layout_.slab.tensors[o];
+      const auto& tensor = layout_.shapes[item.shape].slab.tensors[o];
       for (std::uint32_t f = 0; f < s.frames; ++f) {
         const std::uint64_t frame = s.start_frame + std::uint64_t{f} * s.stride;
         PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t gop,
@@ -192,7 +192,8 @@ class StepBuilder {
         }
         unit->targets.push_back(
             {static_cast<std::uint32_t>(frame), video,
-             item.slot + tensor.ItemOffset(item.local) + f * tensor.strides[1],
+             item.slot + layout_.RowOffset(tensor, item.unit, item.row) +
+                 (item.frame + f) * tensor.strides[1],
              0});
         unit->places.push_back({i, o, f});
       }
@@ -268,36 +269,34 @@ class StepBuilder {
 }  // namespace
 
 void TakeItems(PlannedStep& planned, StepWork& work) {
-  work.rank_units = planned.units;
+  work.rank_units = planned.rank_units;
   work.global_samples = planned.samples.size();
+  work.global_tokens = planned.tokens;
   std::map<std::uint64_t, StepItem> items;  // by place in the global order
   for (const auto& [rank, slot] : work.slots) {
-    const auto& samples = planned.ranks[rank].samples;
-    work.loss_scales[rank] = planned.ranks[rank].loss_scale;
-    for (std::uint64_t local = 0; local < samples.size(); ++local) {
-      StepItem& item = items[samples[local]];
-      item.sample = std::move(planned.samples[samples[local]]);
-      item.rank = rank;
-      item.local = local;
-      item.slot = slot.offset;
-    }
-  }
-  for (auto& [at, item] : items) work.items.push_back(std::move(item));
-}
-
-void ClearMasked(const BatchLayout& layout, std::span<std::uint8_t> arena,
-                 const StepWork& work) {
-  std::map<std::uint32_t, std::uint64_t> samples;
-  for (const StepItem& item : work.items) ++samples[item.rank];
-  for (const auto& [rank, slot] : work.slots) {
-    for (const auto& tensor : layout.slab.tensors) {
-      for (std::uint64_t i = samples[rank]; i < work.rank_units; ++i) {
-        const auto out = arena.subspan(slot.offset + tensor.ItemOffset(i),
-                                       tensor.item_bytes());
-        std::memset(out.data(), 0, out.size());
+    RankWork& of_rank = work.of_ranks[rank];
+    of_rank.loss_scale = planned.ranks[rank].loss_scale;
+    const auto& units = planned.ranks[rank].units;
+    for (std::uint64_t local = 0; local < units.size(); ++local) {
+      const UnitRef& unit = planned.units[units[local]];
+      of_rank.shapes.push_back(unit.shape);
+      of_rank.samples.push_back(unit.samples);
+      std::uint32_t frame = 0;
+      for (std::uint32_t k = 0; k < unit.samples; ++k) {
+        StepItem& item = items[unit.first + k];
+        item.sample = std::move(planned.samples[unit.first + k]);
+        item.rank = rank;
+        item.slot = slot.offset;
+        item.shape = unit.shape;
+        item.unit = local;
+        item.row = k;
+        item.frame = planned.packed ? frame : 0;
+        frame += item.sample.frames;
+        of_rank.tokens += item.sample.tokens;
       }
     }
   }
+  for (auto& [at, item] : items) work.items.push_back(std::move(item));
 }
 
 absl::Status BuildStep(const FeedPlan& plan, const BatchLayout& layout,
@@ -352,9 +351,11 @@ absl::Status FillSides(const FeedPlan& plan, const BatchLayout& layout,
           blocks.push_back(*it->second.block);
         }
       }
-      const auto& tensor = layout.slab.tensors[o];
-      auto out = arena.subspan(item.slot + tensor.ItemOffset(item.local),
-                               tensor.item_bytes());
+      const auto& tensor = layout.shapes[item.shape].slab.tensors[o];
+      auto out = arena.subspan(
+          item.slot + layout.RowOffset(tensor, item.unit, item.row) +
+              item.frame * tensor.strides[1],
+          s.frames * tensor.strides[1]);
       std::memset(out.data(), 0, out.size());
       FillSide(output, side, blocks, times, out);
       layout::AppendChunkDigests(out, item.chunks[o]);

@@ -63,8 +63,11 @@ struct SideRead {
 struct StepItem {
   SampleRef sample;
   std::uint32_t rank = 0;   // data rank
-  std::uint64_t local = 0;  // item of the rank's slab
   std::uint64_t slot = 0;   // offset of the rank's slot in the arena
+  std::uint32_t shape = 0;  // of its unit
+  std::uint64_t unit = 0;   // of the rank's
+  std::uint32_t row = 0;    // with buckets: the sample's place in the unit
+  std::uint32_t frame = 0;  // packed: frames of the unit before its own
   // By output, then by chunk; filled by workers and by the assembler.
   std::vector<std::vector<Digest128>> chunks;
 };
@@ -74,6 +77,14 @@ struct StageTimes {
                 total_ns = 0;
 };
 
+// What a rank's slab holds at a step.
+struct RankWork {
+  double loss_scale = 1;
+  std::uint64_t tokens = 0;
+  // Of its units that are not masked, in its order.
+  std::vector<std::uint32_t> shapes, samples;
+};
+
 struct StepWork {
   std::uint64_t step = 0;
   std::vector<std::uint32_t> ranks;             // made in this pass
@@ -81,8 +92,8 @@ struct StepWork {
   std::vector<StepItem> items;                  // global order, of those ranks
   bool whole = false;                           // all items of the step
   std::uint64_t rank_units = 0;      // of every rank, masked ones included
-  std::uint64_t global_samples = 0;  // of all ranks
-  std::map<std::uint32_t, double> loss_scales;  // by rank
+  std::uint64_t global_samples = 0, global_tokens = 0;  // of all ranks
+  std::map<std::uint32_t, RankWork> of_ranks;
   std::vector<std::unique_ptr<GopUnit>> units;
   std::map<std::pair<std::uint32_t, std::uint32_t>, SideRead> sides;
   // (source, track, frame) -> ns on the capture's clock
@@ -99,10 +110,6 @@ struct StepWork {
 // Fills the items of a step whose slots are set: those of its ranks, in global
 // order.
 void TakeItems(PlannedStep& planned, StepWork& work);
-
-// Zeros the masked units of every rank: a slot was another step's before.
-void ClearMasked(const BatchLayout& layout, std::span<std::uint8_t> arena,
-                 const StepWork& work);
 
 // Fills units and sides of a step whose items and slots are set.
 //

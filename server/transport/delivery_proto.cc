@@ -25,16 +25,10 @@ pipeline::AttachArgs FromProto(const v1::AttachRequest& in) {
   return a;
 }
 
-void ToProto(const pipeline::AttachResult& in, v1::AttachReply& out) {
-  out.set_session(in.session);
-  out.set_job(in.job);
-  out.set_cursor_head(in.cursor_head);
-  out.set_generation(in.generation);
-  out.set_start_step(in.start_step);
-  out.set_total_steps(in.total_steps);
-  out.set_batch_bytes(in.slab.bytes);
-  out.set_microbatches(in.microbatches);
-  out.set_global_batch(in.global_batch);
+namespace {
+
+void ToProto(const pipeline::ShapeLayout& in, v1::Shape& out) {
+  out.set_name(in.name);
   for (const auto& t : in.slab.tensors) {
     auto* tensor = out.add_tensors();
     tensor->set_name(t.name);
@@ -43,6 +37,22 @@ void ToProto(const pipeline::AttachResult& in, v1::AttachReply& out) {
     for (auto s : t.strides) tensor->add_strides(s);
     tensor->set_offset(t.offset);
   }
+}
+
+}  // namespace
+
+void ToProto(const pipeline::AttachResult& in, v1::AttachReply& out) {
+  out.set_session(in.session);
+  out.set_job(in.job);
+  out.set_cursor_head(in.cursor_head);
+  out.set_generation(in.generation);
+  out.set_start_step(in.start_step);
+  out.set_total_steps(in.total_steps);
+  out.set_batch_bytes(in.batch_bytes);
+  out.set_unit_stride(in.unit_stride);
+  out.set_microbatches(in.microbatches);
+  out.set_global_batch(in.global_batch);
+  for (const auto& s : in.shapes) ToProto(s, *out.add_shapes());
   out.set_order_digest(in.order_digest);
   out.set_content_digest(in.content_digest);
   out.set_selection_digest(in.selection_digest);
@@ -78,6 +88,10 @@ void ToProto(const pipeline::PublishedBatch& in, std::uint64_t arena,
   out.set_global_samples(in.global_samples);
   out.set_units(in.units);
   out.set_loss_scale(in.loss_scale);
+  out.set_tokens(in.tokens);
+  out.set_global_tokens(in.global_tokens);
+  for (const auto shape : in.unit_shapes) out.add_unit_shapes(shape);
+  for (const auto samples : in.unit_samples) out.add_unit_samples(samples);
   auto* t = out.mutable_times();
   t->set_plan(in.times.plan_ns);
   t->set_fetch(in.times.fetch_ns);

@@ -98,7 +98,7 @@ class DeliveryService final
     ToProto(*result, *reply);
     std::lock_guard lock(mutex_);
     if (known_.size() > 65536) known_.clear();
-    known_[result->session] = {result->arena_id, result->slab.bytes};
+    known_[result->session] = {result->arena_id, result->batch_bytes};
     return grpc::Status::OK;
   }
 

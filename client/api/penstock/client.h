@@ -78,7 +78,8 @@ typedef enum ps_dtype {
 #define PS_DIMS_MAX 8
 
 /* A tensor of a step or microbatch; data is valid until the step is released.
- * The first dimension is units: samples, then masked ones. */
+ * The first dimension is units: samples or packs, then masked ones; with
+ * buckets, samples of the microbatch. */
 typedef struct ps_tensor {
   const char* name; /* lives as long as the step */
   ps_dtype dtype;
@@ -105,17 +106,27 @@ typedef struct ps_step_info {
   size_t struct_bytes;
   uint64_t number, bytes;
   uint64_t samples, global_samples; /* of this rank, of all ranks */
-  /* First dimension of the tensors: the samples, then masked units (zeros). The
-   * same on all ranks, whole microbatches. */
+  uint64_t tokens, global_tokens;   /* likewise; 0: the feed has no lengths */
+  /* First dimension of the tensors: samples or packs, then masked units
+   * (zeros). With buckets microbatches, each with tensors of its own. The same
+   * on all ranks, whole microbatches. */
   uint64_t units, microbatches;
-  /* The mean loss of this rank's samples times this, averaged over the data
-   * ranks, is the mean over all samples. */
+  /* The mean loss of this rank's samples (with lengths: of its tokens) times
+   * this, averaged over the data ranks, is the mean over all. */
   double loss_scale;
   uint64_t wait_ns; /* how long ps_next() waited */
   uint64_t plan_ns, fetch_ns, decode_ns, assemble_ns, total_ns; /* of the step */
   const char* batch_digest;  /* hex, over this rank's items */
   const char* global_digest; /* hex, over all items; may be empty */
 } ps_step_info;
+
+typedef struct ps_microbatch_info {
+  size_t struct_bytes;
+  const char* bucket;    /* lives as long as the step; empty: no buckets */
+  uint64_t units;        /* first dimension of its tensors without buckets */
+  uint64_t first_sample; /* in ps_step_sample_id() … */
+  uint64_t samples;      /* … and how many; 0: all of it is masked */
+} ps_microbatch_info;
 
 PS_API const char* ps_version(void);
 
@@ -137,12 +148,17 @@ PS_API ps_code ps_poll(ps_feed* feed, uint64_t slice_ms, ps_step** step,
 
 PS_API ps_code ps_step_get_info(const ps_step* step, ps_step_info* info);
 PS_API uint32_t ps_step_tensor_count(const ps_step* step);
-/* The whole share of the rank. PS_INVALID: no such tensor */
+/* The whole share of the rank. PS_INVALID: no such tensor; the feed has
+ * buckets, so that microbatches differ in shape */
 PS_API ps_code ps_step_tensor(const ps_step* step, uint32_t index,
                               ps_tensor* tensor);
 /* Rows of one microbatch. PS_INVALID: no such microbatch or tensor */
 PS_API ps_code ps_step_microbatch(const ps_step* step, uint32_t microbatch,
                                   uint32_t index, ps_tensor* tensor);
+/* PS_INVALID: no such microbatch */
+PS_API ps_code ps_step_get_microbatch_info(const ps_step* step,
+                                           uint32_t microbatch,
+                                           ps_microbatch_info* info);
 /* NULL: no such sample. */
 PS_API const char* ps_step_sample_id(const ps_step* step, uint32_t sample);
 PS_API const char* ps_step_item_digest(const ps_step* step, uint32_t sample);

@@ -32,10 +32,11 @@ class StepBatch {
     ps_step_get_info(step_.get(), &i);
     return i;
   }
+  // Empty when the feed has buckets: then microbatches differ in shape.
   std::vector<Tensor> tensors() const {
     std::vector<Tensor> out(ps_step_tensor_count(step_.get()));
     for (std::uint32_t i = 0; i < out.size(); ++i) {
-      ps_step_tensor(step_.get(), i, &out[i]);
+      if (ps_step_tensor(step_.get(), i, &out[i]) != PS_OK) return {};
     }
     return out;
   }
@@ -48,6 +49,14 @@ class StepBatch {
       out.push_back(t);
     }
     return out;
+  }
+  // Zeros when there is no such microbatch.
+  ps_microbatch_info microbatch_info(std::uint32_t m) const {
+    ps_microbatch_info i{};
+    i.struct_bytes = sizeof(i);
+    i.bucket = "";
+    ps_step_get_microbatch_info(step_.get(), m, &i);
+    return i;
   }
   std::string sample_id(std::uint32_t i) const {
     return Text(ps_step_sample_id(step_.get(), i));

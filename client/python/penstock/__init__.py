@@ -65,8 +65,26 @@ def _call(function, *args):
 
 
 class Microbatch(dict):
-    """Named read-only numpy arrays; the first dimension is units: samples, then
-    masked ones."""
+    """Named read-only numpy arrays; the first dimension is units: samples or packs,
+    then masked ones; with buckets, samples of this microbatch.
+
+    With buckets `sample_frames` [samples] i32 says how many frames of each sample
+    are not padding. With packing `segment_ids` and `position_ids` [packs, tokens]
+    i32 (segments from 1, 0 is padding), `cu_seqlens` and `cu_frames`
+    [packs, segments + 1] i32 (ends of the segments in tokens and frames; the last
+    value repeats) come along. `bucket` is the name of its bucket, or empty;
+    `samples` counts its samples.
+    """
+
+    def __init__(self, native, m):
+        super().__init__(native.tensors(m))
+        self._native = native
+        self.bucket, self._first, self.samples = native.microbatch_info(m)
+
+    @property
+    def sample_ids(self):
+        """Its samples; fewer than units when some are masked, more with packing."""
+        return self._native.sample_ids()[self._first:self._first + self.samples]
 
 
 class Step:
@@ -95,15 +113,26 @@ class Step:
         return self._native.global_samples
 
     @property
+    def tokens(self):
+        """Tokens of this rank's samples; 0 when the feed has no lengths."""
+        return self._native.tokens
+
+    @property
+    def global_tokens(self):
+        """Tokens of all ranks' samples."""
+        return self._native.global_tokens
+
+    @property
     def units(self):
-        """First dimension of the tensors: the samples, then masked units (zeros);
-        the same on all ranks."""
+        """First dimension of the tensors: samples or packs, then masked units
+        (zeros); with buckets, microbatches. The same on all ranks."""
         return self._native.units
 
     @property
     def loss_scale(self):
-        """What the mean loss of this rank's samples is multiplied with, so that the
-        mean over data ranks is the mean over all samples."""
+        """What the mean loss of this rank's samples (of its tokens, when the feed has
+        lengths) is multiplied with, so that the mean over data ranks is the mean over
+        all."""
         return self._native.loss_scale
 
     @property
@@ -131,13 +160,13 @@ class Step:
 
     @property
     def microbatches(self):
-        return [Microbatch(self._native.tensors(m))
+        return [Microbatch(self._native, m)
                 for m in range(self._native.microbatches)]
 
     @property
     def tensors(self):
-        """The whole share of the rank."""
-        return Microbatch(self._native.tensors(-1))
+        """The whole share of the rank; InvalidArgument when the feed has buckets."""
+        return _call(self._native.tensors, -1)
 
     def __getitem__(self, name):
         return self.tensors[name]

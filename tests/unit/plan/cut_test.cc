@@ -27,7 +27,7 @@ TEST_CASE("B-27: every sample goes to exactly one rank, for every small world",
             if (micro != 0) REQUIRE(cut->units % micro == 0);
             std::set<std::uint64_t> seen;
             double scales = 0;
-            for (const auto& items : cut->samples) {
+            for (const auto& items : cut->ranks) {
               REQUIRE(items.size() <= cut->units);
               REQUIRE(std::is_sorted(items.begin(), items.end()));
               seen.insert(items.begin(), items.end());
@@ -53,7 +53,7 @@ TEST_CASE("cut: without masks the shares are equal", "[plan][exhaustive]") {
                             world * share, world);
         REQUIRE(cut.ok());
         REQUIRE(cut->units == share);
-        for (const auto& items : cut->samples) REQUIRE(items.size() == share);
+        for (const auto& items : cut->ranks) REQUIRE(items.size() == share);
       }
     }
   }
@@ -62,7 +62,7 @@ TEST_CASE("cut: without masks the shares are equal", "[plan][exhaustive]") {
 TEST_CASE("cut: Megatron's item is m*mbs*D + d*mbs + j", "[plan]") {
   auto cut = CutBatch({CutMode::kMegatron, 2, Uneven::kError}, 12, 12, 3);
   REQUIRE(cut.ok());
-  CHECK(cut->samples[1] == std::vector<std::uint64_t>{2, 3, 8, 9});
+  CHECK(cut->ranks[1] == std::vector<std::uint64_t>{2, 3, 8, 9});
 }
 
 TEST_CASE("cut: a world that does not fit names those that do", "[plan]") {

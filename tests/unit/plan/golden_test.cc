@@ -197,7 +197,7 @@ TEST_CASE("golden: cut and sample ids", "[plan][golden]") {
     auto cut = CutBatch(rule, c.at("batch"), c.at("samples"), c.at("world"));
     REQUIRE(cut.ok());
     CHECK(cut->units == c.at("units").get<std::uint64_t>());
-    CHECK(cut->samples == c.at("ranks").get<std::vector<U64s>>());
+    CHECK(cut->ranks == c.at("ranks").get<std::vector<U64s>>());
   }
   for (const Json& c : Golden().at("tempered")) {
     CHECK(TemperedShare(c.at("value"), c.at("largest"),

@@ -48,8 +48,8 @@ Samples ThroughRanks(const Planner& planner, std::uint64_t steps,
     auto cut = CutBatch({}, batch->global_batch, batch->samples.size(), world);
     REQUIRE(cut.ok());
     for (std::uint32_t r = 0; r < world; ++r) {
-      for (std::size_t j = 0; j < cut->samples[r].size(); ++j) {
-        merged[r + j * world] = batch->samples[cut->samples[r][j]];
+      for (std::size_t j = 0; j < cut->ranks[r].size(); ++j) {
+        merged[r + j * world] = batch->samples[cut->ranks[r][j]];
       }
     }
     out.insert(out.end(), merged.begin(), merged.end());

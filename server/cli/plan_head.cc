@@ -1,0 +1,166 @@
+#include "server/cli/plan_head.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "common/hash/hash.h"
+#include "common/plan/pack_fill.h"
+#include "common/plan/weights.h"
+#include "common/status/status.h"
+
+namespace penstock::cli {
+namespace {
+
+using Json = nlohmann::json;
+using dataset::OpenedFeed;
+
+void Print(const std::string& line) { std::printf("%s\n", line.c_str()); }
+
+// What a source has of the mixture at a step; evaluation has none. With packing a
+// stage's place is known only where it begins: the mixture of its step is shown.
+std::uint32_t QuotaAt(const OpenedFeed& feed, std::uint32_t source,
+                      std::uint64_t step) {
+  const plan::Planner& p = *feed.planner;
+  if (feed.feed().mode == plan::Mode::kEvaluation) return 0;
+  return p.schedule().At(p.DataStep({step})).mixture->quota(source);
+}
+
+// The strata of a source in the view that holds at a step.
+const std::vector<plan::Lineage::Stratum>* StrataAt(const OpenedFeed& feed,
+                                                    std::uint32_t source,
+                                                    std::uint64_t step) {
+  const plan::Planner& p = *feed.planner;
+  if (feed.feed().mode == plan::Mode::kEvaluation ||
+      feed.feed().sources[source].strata.by.empty()) {
+    return nullptr;
+  }
+  const auto lineage =
+      p.schedule().At(p.DataStep({step})).starts[source].lineage;
+  if (lineage < 0) return nullptr;
+  return &p.schedule().lineages()[static_cast<std::size_t>(lineage)]->strata();
+}
+
+Json StrataJson(const OpenedFeed& feed, std::uint32_t source, std::uint64_t step) {
+  Json out = Json::array();
+  if (const auto* strata = StrataAt(feed, source, step)) {
+    for (const auto& s : *strata) {
+      out.push_back({{"label", s.label},
+                     {"samples", s.pool.samples()},
+                     {"quota", s.quota}});
+    }
+  }
+  return out;
+}
+
+Json SourceJson(const OpenedFeed& feed, std::uint32_t i, std::uint64_t step,
+                std::uint64_t before) {
+  const dataset::OpenedSource& s = feed.sources[i];
+  const auto quota = QuotaAt(feed, i, step);
+  return {{"name", s.name},
+          {"dataset", s.dataset->dir()},
+          {"dataset_id", s.dataset->id()},
+          {"weight", plan::FormatDecimal(feed.feed().sources[i].weight)},
+          {"quota", quota},
+          {"quota_of", plan::kMixturePeriod},
+          {"captures", s.captures.size()},
+          {"samples", feed.planner->SourceSize(i)},
+          {"selection_digest", hash::Hex(s.selection)},
+          {"strata", StrataJson(feed, i, step)},
+          {"samples_before", before}};
+}
+
+void PrintJson(const OpenedFeed& feed, std::uint64_t step, std::uint32_t world,
+               const std::vector<std::uint64_t>& before,
+               const std::optional<plan::PackFill>& fill) {
+  const auto total = feed.TotalSteps();
+  Json sources = Json::array();
+  for (std::uint32_t i = 0; i < feed.sources.size(); ++i) {
+    sources.push_back(SourceJson(feed, i, step, before[i]));
+  }
+  Json line{{"schema", kPlanSchema},
+             {"type", "feed"},
+             {"name", feed.feed().name},
+             {"step", step},
+             {"data_step", feed.planner->DataStep({step})},
+             {"world", world},
+             {"global_batch", feed.planner->UnitsOf({step})},
+             {"microbatch", feed.feed().microbatch},
+             {"total_steps", total ? Json(*total) : Json(nullptr)},
+             {"order_digest", hash::Hex(feed.order_digest)},
+             {"content_digest", hash::Hex(feed.content_digest)},
+             {"selection_digest", hash::Hex(feed.selection_digest)},
+             {"sources", std::move(sources)},
+             {"notes", feed.notes}};
+  if (fill) {
+    line["packing"] = {{"tokens", feed.feed().packing.tokens},
+                       {"window", feed.feed().packing.window},
+                       {"expected_fill", fill->fill},
+                       {"proposed_tokens",
+                        fill->proposed != 0 ? Json(fill->proposed) : Json(nullptr)}};
+  }
+  Print(line.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void PrintText(const OpenedFeed& feed, std::uint64_t step,
+               const std::vector<std::uint64_t>& before,
+               const std::optional<plan::PackFill>& fill) {
+  const auto total = feed.TotalSteps();
+  const std::uint64_t data_step = feed.planner->DataStep({step});
+  Print(absl::StrFormat(
+      "feed       %s, step %d of %s, global batch %d%s", feed.feed().name,
+      step, total ? absl::StrFormat("%d", *total) : "unlimited",
+      feed.planner->UnitsOf({step}),
+      data_step != step ? absl::StrFormat(", data step %d", data_step) : ""));
+  Print("order      " + hash::Hex(feed.order_digest));
+  Print("content    " + hash::Hex(feed.content_digest));
+  Print("selection  " + hash::Hex(feed.selection_digest));
+  for (std::uint32_t i = 0; i < feed.sources.size(); ++i) {
+    const dataset::OpenedSource& s = feed.sources[i];
+    Print(absl::StrFormat(
+        "source     %s: weight %s, %d captures, %d samples, %d drawn before, "
+        "dataset %s",
+        s.name, plan::FormatQuota(QuotaAt(feed, i, step)),
+        s.captures.size(), feed.planner->SourceSize(i), before[i],
+        s.dataset->id().substr(0, 12)));
+    if (const auto* strata = StrataAt(feed, i, step)) {
+      for (const auto& g : *strata) {
+        Print(absl::StrFormat("  group    \"%s\": weight %s, %d samples", g.label,
+                              plan::FormatQuota(g.quota), g.pool.samples()));
+      }
+    }
+  }
+  if (fill) {
+    Print(absl::StrFormat(
+        "packing    %d tokens, windows of %d samples, expected fill %.4f%s",
+        feed.feed().packing.tokens, feed.feed().packing.window, fill->fill,
+        fill->proposed == 0 ? ""
+                            : absl::StrFormat("; tokens: %d would fill at least %.2f",
+                                              fill->proposed, plan::kFillWanted)));
+  }
+  for (const std::string& note : feed.notes) Print("note       " + note);
+}
+
+}  // namespace
+
+absl::Status PrintPlanHead(const OpenedFeed& feed, std::uint64_t step,
+                           std::uint32_t world, bool json) {
+  PENSTOCK_ASSIGN_OR_RETURN(const auto before, feed.CountsBefore({step}));
+  std::optional<plan::PackFill> fill;
+  if (feed.planner->packing()) {
+    PENSTOCK_ASSIGN_OR_RETURN(const plan::PackPlan packs, feed.planner->MakePacks());
+    PENSTOCK_ASSIGN_OR_RETURN(
+        fill, plan::ExpectedFill(*feed.planner->plan_inputs(), packs));
+  }
+  if (json) {
+    PrintJson(feed, step, world, before, fill);
+  } else {
+    PrintText(feed, step, before, fill);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::cli
