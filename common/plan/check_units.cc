@@ -71,7 +71,7 @@ void CheckBuckets(const FeedSpec& feed, Faults& faults) {
                 .found = absl::StrCat(b.frames, " frames of ", b.width, "x", b.height),
                 .expected = "buckets that differ in frames, size or rate"});
   }
-  if (feed.microbatch != 0) {
+  if (!feed.buckets.empty() && feed.microbatch != 0) {
     faults.Add("microbatch", {.what = "buckets have microbatches of their own",
                               .found = absl::StrCat(feed.microbatch),
                               .expected = "none; `samples` of each bucket"});

@@ -4,7 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "common/plan/decimal.h"
 #include "common/status/status.h"
@@ -23,6 +22,8 @@ constexpr std::array<Name, 6> kNames = {{{"decode", &CostInputs::decode},
                                          {"events", &CostInputs::events},
                                          {"tokens", &CostInputs::tokens}}};
 constexpr int kDepthMax = 32;
+// Three operands wait at each depth at most.
+constexpr std::size_t kStackMax = 3 * (kDepthMax + 1);
 constexpr double kCostMax = 1125899906842624.0;  // 2^50
 
 bool IsLetter(char c) { return c >= 'a' && c <= 'z'; }
@@ -50,11 +51,6 @@ class CostFormula::Parser {
   absl::StatusOr<CostFormula> Parse() {
     PENSTOCK_RETURN_IF_ERROR(Sum(0));
     if (Peek() != '\0') return Unexpected();
-    std::size_t depth = 0;
-    for (const Op& op : out_.program_) {
-      depth = op.kind == 'n' || op.kind == 'v' ? depth + 1 : depth - 1;
-      out_.depth_ = std::max(out_.depth_, depth);
-    }
     return std::move(out_);
   }
 
@@ -139,24 +135,23 @@ absl::StatusOr<CostFormula> CostFormula::Parse(std::string_view text) {
 }
 
 std::uint64_t CostFormula::Of(const CostInputs& inputs) const {
-  absl::InlinedVector<double, 16> stack;
-  stack.reserve(depth_);
+  std::array<double, kStackMax> stack;
+  std::size_t depth = 0;
   for (const Op& op : program_) {
     if (op.kind == 'n') {
-      stack.push_back(op.number);
+      stack[depth++] = op.number;
       continue;
     }
     if (op.kind == 'v') {
-      stack.push_back(inputs.*kNames[static_cast<std::size_t>(op.name)].value);
+      stack[depth++] = inputs.*kNames[static_cast<std::size_t>(op.name)].value;
       continue;
     }
-    const double right = stack.back();
-    stack.pop_back();
-    double& left = stack.back();
+    const double right = stack[--depth];
+    double& left = stack[depth - 1];
     left = op.kind == '+' ? left + right : op.kind == '-' ? left - right : left * right;
   }
   // Products of large numbers may be infinite, their difference no number.
-  const double cost = stack.back();
+  const double cost = stack[0];
   if (!(cost > 0)) return 0;
   return static_cast<std::uint64_t>(std::min(cost, kCostMax));
 }

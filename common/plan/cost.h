@@ -57,7 +57,6 @@ class CostFormula {
   };
   class Parser;
   std::vector<Op> program_;  // postfix
-  std::size_t depth_ = 0;    // of its stack
   bool uses_gops_ = false;
 };
 
