@@ -1,6 +1,7 @@
 #include "server/dataset/packs.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <string_view>
 #include <thread>
@@ -21,6 +22,7 @@ constexpr std::uint64_t kFileBytesMax = 1ull << 30;
 
 constexpr std::size_t kBatchOfThread = 8;  // windows
 constexpr std::uint64_t kSaveEvery = 256;  // windows
+constexpr auto kWorthSaving = std::chrono::milliseconds(50);
 
 void Put(std::vector<std::uint8_t>& out, const void* data, std::size_t bytes) {
   const auto* p = static_cast<const std::uint8_t*>(data);
@@ -117,7 +119,7 @@ absl::StatusOr<std::vector<std::uint32_t>> Packs::CountOf(
 absl::Status Packs::Count(std::uint64_t count) {
   const std::size_t batch =
       kBatchOfThread * std::max(1u, std::thread::hardware_concurrency());
-  const std::uint64_t begin = plan_.packs();
+  const auto begin = std::chrono::steady_clock::now();
   while (plan_.packs() < count && !plan_.ended()) {
     // About as many windows as are missing.
     const std::uint64_t mean =
@@ -135,7 +137,7 @@ absl::Status Packs::Count(std::uint64_t count) {
     if (plan_.windows() - saved_windows_ >= kSaveEvery) Save();
     if (progress_) progress_(plan_.packs(), count);
   }
-  if (plan_.ended() && plan_.packs() > begin) Save();
+  if (std::chrono::steady_clock::now() - begin >= kWorthSaving) Save();
   return absl::OkStatus();
 }
 

@@ -3,14 +3,12 @@
 
     python_client_test.py BIN_DIR PYTHON_DIR SOURCE_DIR
 """
-import ctypes
 import json
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
@@ -30,6 +28,7 @@ BIN, PYTHON, SOURCE = sys.argv[1:4] if len(sys.argv) > 3 else (None,) * 3
 if PYTHON:
     sys.path.insert(0, PYTHON)
 import penstock  # noqa: E402
+from daemon_site import DaemonSite  # noqa: E402
 
 FEED = """
 name: py
@@ -58,36 +57,19 @@ def take(home, incarnation, out):
     feed.close()
 
 
-def end_with_parent():
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
 class ClientTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.tmp = tempfile.TemporaryDirectory()
-        cls.home = cls.tmp.name
-        subprocess.run([BIN + "/penstock", "import",
-                        SOURCE + "/tests/data/captures/freedoom2-map02",
-                        "--out", cls.home + "/dataset"], check=True,
-                       capture_output=True)
-        with open(cls.home + "/feed.yaml", "w") as f:
-            f.write(FEED)
-        with open(cls.home + "/d.yaml", "w") as f:
-            f.write(f"socket_dir: {cls.home}/run\nstate_dir: {cls.home}/state\n"
-                    "arena_bytes: 268435456\n")
-        cls.daemon = subprocess.Popen(
-            [BIN + "/penstockd", "--config", cls.home + "/d.yaml",
-             "--insecure-loopback"], stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
-        cls.daemon.stdout.readline()
+        cls.site = DaemonSite(
+            BIN, [SOURCE + "/tests/data/captures/freedoom2-map02"])
+        cls.home = cls.site.home
+        cls.site.write("feed.yaml", FEED)
+        cls.site.start()
+        cls.daemon = cls.site.daemon
 
     @classmethod
     def tearDownClass(cls):
-        cls.daemon.terminate()
-        cls.daemon.stdout.close()
-        assert cls.daemon.wait(20) == 0
-        cls.tmp.cleanup()
+        cls.site.close()
 
     def attach(self, job, resume="new", **more):
         more.setdefault("incarnation", job + "-run")

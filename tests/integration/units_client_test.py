@@ -1,0 +1,212 @@
+#!/usr/bin/python3
+"""Buckets and packs as trainers see them, against a real daemon.
+
+    units_client_test.py BIN_DIR PYTHON_DIR SOURCE_DIR
+
+Behaviours: B-5 (packs do not change the meaning of the cursor), B-6 (any world has
+the same global batch), B-25 (padding to the bucket's shape), B-26 (packs).
+"""
+import sys
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+
+try:
+    import numpy
+except ImportError:
+    print("skipped: numpy is not installed")
+    sys.exit(77)
+
+BIN, PYTHON, SOURCE = sys.argv[1:4] if len(sys.argv) > 3 else (None,) * 3
+if PYTHON:
+    sys.path.insert(0, PYTHON)
+import penstock  # noqa: E402
+from daemon_site import DaemonSite  # noqa: E402
+
+HEAD = """
+name: units
+seed: 3
+global_batch: %(batch)d
+sources:
+  - {name: all, dataset: dataset, view: {frames: 8, %(short)s hop: 5}}
+outputs:
+  - {name: video, video: {%(size)s}}
+  - {name: keys, keys: {track: input, keys: [KeyW, ArrowUp, KeyA]}}
+  - {name: t, times: {}}
+"""
+BUCKETED = HEAD % {"batch": 4, "short": "min_frames: 2,", "size": ""} + """
+length: 10*frames + events
+buckets:
+  - {name: fast, frames: 8, width: 64, height: 48, fps: "40", samples: 2}
+  - {name: slow, frames: 8, width: 80, height: 60, fps: "35", samples: 3}
+  - {name: slow-short, frames: 6, width: 80, height: 60, fps: "35", samples: 1}
+"""
+PACKED = HEAD % {"batch": 4, "short": "min_frames: 2,",
+                 "size": "width: 64, height: 48"} + """
+length: 10*frames + events
+uneven: mask
+packing: {tokens: 320, window: 64, segments: 12, length_multiple: 8}
+"""
+PLAIN = HEAD % {"batch": 4, "short": "", "size": "width: 64, height: 48"}
+ONE_PASS = "exhaustion: stop\nepochs: 1\n"
+
+
+class UnitsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.site = DaemonSite(BIN, [SOURCE + "/tests/data/captures/" + name
+                                    for name in ("solarwolf-l9",
+                                                 "freedoom2-map02")])
+        for name, text in (("bucketed", BUCKETED), ("packed", PACKED)):
+            cls.site.write(name + ".yaml", text)
+        cls.site.write("plain.yaml", PLAIN + ONE_PASS)
+        cls.site.write("ending.yaml", PACKED + ONE_PASS)
+        cls.site.start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.site.close()
+
+    def attach(self, feed, job, world, resume="new", incarnation="a"):
+        """A feed for each data rank."""
+        feeds = [penstock.attach(self.site.home + "/" + feed + ".yaml", resume,
+                                 job=job, data=(rank, world), timeout=60,
+                                 first_timeout=60, incarnation=incarnation,
+                                 address=self.site.home + "/run")
+                 for rank in range(world)]
+        with ThreadPoolExecutor(world) as pool:  # production begins with the last
+            list(pool.map(lambda f: f.info, feeds))
+        return feeds
+
+    def digests(self, steps):
+        """Of the samples of one step's ranks."""
+        return {i: d for s in steps for i, d in zip(s.sample_ids, s.item_digests)}
+
+    def reference(self, feed, steps):
+        lines = self.site.lines("feed", "--feed", self.site.home + "/" + feed + ".yaml",
+                                "--local", "--steps", str(steps), "--digest")
+        return [dict(zip(x["samples"], x["item_digests"])) for x in lines
+                if "digest" in x]
+
+    def shapes(self, feed, world):
+        out = {}
+        for x in self.site.lines("plan", "--feed",
+                                 self.site.home + "/" + feed + ".yaml", "--shapes",
+                                 "--world", str(world)):
+            out.setdefault(x.get("bucket", ""), {})[x["tensor"]] = tuple(x["shape"])
+        return out
+
+    def test_microbatches_have_the_shapes_that_were_listed(self):
+        shapes = self.shapes("bucketed", 2)
+        self.assertEqual(set(shapes), {"fast", "slow", "slow-short"})
+        feeds = self.attach("bucketed", "b-shapes", 2)
+        met = set()
+        for _ in range(40):
+            for step in map(next, feeds):
+                with self.assertRaises(penstock.InvalidArgument):
+                    step.tensors
+                self.assertEqual(step.units, 2)
+                ids = []
+                for mb in step.microbatches:
+                    self.assertEqual({k: v.shape for k, v in mb.items()},
+                                     shapes[mb.bucket])
+                    met.add(mb.bucket)
+                    frames = [int(i.split("+")[1].split("*")[0])
+                              for i in mb.sample_ids]
+                    self.assertEqual(list(mb["sample_frames"]), frames)
+                    for row, n in enumerate(frames):
+                        self.assertTrue(mb["video"][row, :n].any(axis=(1, 2, 3)).all())
+                        self.assertFalse(mb["video"][row, n:].any())
+                        self.assertFalse(mb["t"][row, n:].any())
+                    ids += mb.sample_ids
+                self.assertEqual(ids, step.sample_ids)
+        self.assertEqual(met, set(shapes))
+        for f in feeds:
+            f.close()
+
+    def test_any_world_has_the_same_samples(self):
+        for feed in ("bucketed", "packed"):
+            expected = self.reference(feed, 12)
+            for world in (1, 2, 3 if feed == "packed" else 4):
+                feeds = self.attach(feed, "%s-%d" % (feed, world), world)
+                for k in range(12):
+                    steps = [next(f) for f in feeds]
+                    self.assertEqual(self.digests(steps), expected[k])
+                    self.assertAlmostEqual(sum(s.loss_scale for s in steps), world)
+                    self.assertEqual(sum(s.tokens for s in steps),
+                                     steps[0].global_tokens)
+                    self.assertEqual(len({s.units for s in steps}), 1)
+                for f in feeds:
+                    f.close()
+
+    def test_packs(self):
+        feed, = self.attach("packed", "p-tensors", 1)
+        for _ in range(30):
+            step = next(feed)
+            tensors = step.tensors
+            at = 0
+            for u in range(step.units):
+                cu, frames = tensors["cu_seqlens"][u], tensors["cu_frames"][u]
+                n = int(tensors["segment_ids"][u].max())
+                self.assertLessEqual(n, 12)
+                self.assertEqual(cu[0], 0)
+                self.assertEqual(cu[-1], cu[n])
+                self.assertLessEqual(cu[-1], 320)
+                for s in range(n):
+                    length = cu[s + 1] - cu[s]
+                    self.assertEqual(length % 8, 0)
+                    own = slice(cu[s], cu[s + 1])
+                    self.assertTrue((tensors["segment_ids"][u, own] == s + 1).all())
+                    self.assertTrue((tensors["position_ids"][u, own] ==
+                                     numpy.arange(length)).all())
+                    sample = step.sample_ids[at]
+                    self.assertEqual(frames[s + 1] - frames[s],
+                                     int(sample.split("+")[1].split("*")[0]))
+                    at += 1
+                self.assertFalse(tensors["segment_ids"][u, cu[-1]:].any())
+                self.assertFalse(tensors["position_ids"][u, cu[-1]:].any())
+                self.assertTrue(tensors["video"][u, :frames[-1]].any())
+                self.assertFalse(tensors["video"][u, frames[-1]:].any())
+            self.assertEqual(at, step.samples)
+        feed.close()
+
+    def test_a_sample_is_the_same_packed_and_alone(self):
+        alone = {}
+        for step in self.reference("plain", 0):
+            alone.update({i.split("@")[1]: d for i, d in step.items()})
+        packed = {}
+        for step in self.reference("packed", 20):
+            packed.update({i.split("@")[1]: d for i, d in step.items()})
+        both = set(alone) & set(packed)
+        self.assertGreater(len(both), 100)
+        for where in both:
+            self.assertEqual(alone[where], packed[where])
+
+    def test_the_end_and_a_kill(self):
+        expected = self.reference("ending", 0)
+        self.assertGreater(len(expected), 8)
+        feeds = self.attach("ending", "p-end", 2)
+        self.assertEqual(feeds[0].info["total_steps"], 0)  # not known yet
+        got = []
+        for k in range(len(expected)):
+            if k == 5:
+                self.site.kill()
+                self.site.start()
+            got.append(self.digests([next(f) for f in feeds]))
+        for f in feeds:
+            with self.assertRaises(StopIteration):
+                next(f)
+        self.assertEqual(got, expected)
+        saved = feeds[0].state_dict()
+        for f in feeds:
+            f.close()
+        # Another size from the middle.
+        saved["next_step"] = 6
+        feeds = self.attach("ending", "p-end", 3, resume=saved, incarnation="b")
+        for k in range(6, len(expected)):
+            self.assertEqual(self.digests([next(f) for f in feeds]), expected[k])
+        for f in feeds:
+            f.close()
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v"])
