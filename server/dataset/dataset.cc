@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -20,9 +21,19 @@
 namespace penstock::dataset {
 namespace {
 
-constexpr char kObjects[] =
+constexpr char kTables[] =
     "index:spans_of_capture table:captures table:conditions table:spans "
     "table:tracks ";
+// Catalogues have them since penstock 0.2; without them filters are slower.
+constexpr char kIndexes[] =
+    "index:captures_by_player index:captures_by_session "
+    "index:captures_by_title ";
+
+// Columns and track names that a dataset keeps read.
+constexpr std::size_t kKeptMax = 16;
+// A value of every capture is read when so many have been asked for one by one.
+constexpr std::uint64_t kAskedOf = 16;
+constexpr std::uint32_t kNoTrackRow = UINT32_MAX;
 
 absl::Status CheckFolder(const std::string& dir) {
   struct stat st {};
@@ -79,12 +90,14 @@ absl::Status CheckSchema(sqlite3* db, const std::string& path) {
     if (!row) break;
     absl::StrAppend(&objects, s.Text(0), ":", s.Text(1), " ");
   }
-  if (objects == kObjects) return absl::OkStatus();
+  if (objects == kTables || objects == absl::StrCat(kIndexes, kTables)) {
+    return absl::OkStatus();
+  }
   return MakeError(absl::StatusCode::kDataLoss,
                    {.where = path,
                     .what = "not a catalogue of a dataset",
                     .found = objects,
-                    .expected = kObjects,
+                    .expected = absl::StrCat(kIndexes, kTables),
                     .action = "copy the dataset again from its origin"});
 }
 
@@ -112,10 +125,26 @@ struct Dataset::Impl {
   mutable std::mutex mutex;  // guards db
   DbPtr db;
 
-  absl::StatusOr<std::uint32_t> NamedTrack(Statement& query,
-                                           std::uint32_t capture,
-                                           format::TrackKind kind,
-                                           std::string_view name) const;
+  // Kept of every capture, under `mutex`.
+  mutable std::map<std::string, TextColumn> columns;
+  mutable std::map<std::string, std::vector<std::uint32_t>> named;
+  mutable std::map<std::string, std::uint64_t> asked;
+
+  // Whether it is time to read something of every capture: one pass, or what
+  // one by one comes to.
+  bool ReadAll(const std::string& what, std::size_t captures,
+               std::size_t kept) const {
+    std::uint64_t& sum = asked[what];
+    sum += captures;
+    return kept < kKeptMax && sum > index.captures.size() / kAskedOf;
+  }
+  absl::Status CheckCaptures(std::span<const std::uint32_t> captures) const;
+  absl::StatusOr<std::vector<std::string>> Values(
+      std::span<const std::uint32_t> captures, const std::string& column) const;
+  absl::StatusOr<std::vector<std::uint32_t>> NamedTracks(
+      std::span<const std::uint32_t> captures, const std::string& name) const;
+  absl::StatusOr<std::vector<std::uint32_t>> NamedTracksOfAll(
+      const std::string& name) const;
   absl::StatusOr<std::uint32_t> FirstTrack(std::uint32_t capture,
                                            format::TrackKind kind) const;
   absl::Status NoTrack(std::uint32_t capture, std::string_view name) const;
@@ -217,19 +246,80 @@ absl::Status Dataset::Impl::NoTrack(std::uint32_t capture,
        .action = "name one of these, or leave such captures out by a filter"});
 }
 
-absl::StatusOr<std::uint32_t> Dataset::Impl::NamedTrack(
-    Statement& query, std::uint32_t capture, format::TrackKind kind,
-    std::string_view name) const {
-  query.Reset();
-  query.Bind(std::int64_t{capture}).Bind(name);
-  PENSTOCK_ASSIGN_OR_RETURN(bool row, query.Step());
-  if (!row) return NoTrack(capture, name);
-  const auto ord = static_cast<std::uint64_t>(query.Int(0));
-  if (ord >= index.tracks.size() || index.tracks[ord].capture != capture ||
-      index.tracks[ord].kind != kind) {
-    return NoTrack(capture, name);
+absl::Status Dataset::Impl::CheckCaptures(
+    std::span<const std::uint32_t> captures) const {
+  for (const std::uint32_t capture : captures) {
+    if (capture < index.captures.size()) continue;
+    return NoRow(dir, "capture", capture, index.captures.size());
   }
-  return static_cast<std::uint32_t>(ord);
+  return absl::OkStatus();
+}
+
+// Of every capture; kNoTrackRow where it has none.
+absl::StatusOr<std::vector<std::uint32_t>> Dataset::Impl::NamedTracksOfAll(
+    const std::string& name) const {
+  PENSTOCK_ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(db.get(),
+                         "SELECT capture,ord FROM tracks WHERE name=?"));
+  query.Bind(name);
+  std::vector<std::uint32_t> out(index.captures.size(), kNoTrackRow);
+  for (;;) {
+    PENSTOCK_ASSIGN_OR_RETURN(const bool row, query.Step());
+    if (!row) return out;
+    const auto capture = static_cast<std::uint64_t>(query.Int(0));
+    const auto ord = static_cast<std::uint64_t>(query.Int(1));
+    if (capture < out.size() && ord < index.tracks.size()) {
+      out[capture] = static_cast<std::uint32_t>(ord);
+    }
+  }
+}
+
+// kNoTrackRow where a capture has none.
+absl::StatusOr<std::vector<std::uint32_t>> Dataset::Impl::NamedTracks(
+    std::span<const std::uint32_t> captures, const std::string& name) const {
+  auto kept = named.find(name);
+  if (kept == named.end() &&
+      ReadAll("track " + name, captures.size(), named.size())) {
+    PENSTOCK_ASSIGN_OR_RETURN(auto all, NamedTracksOfAll(name));
+    kept = named.emplace(name, std::move(all)).first;
+  }
+  std::vector<std::uint32_t> out;
+  out.reserve(captures.size());
+  if (kept != named.end()) {
+    for (const std::uint32_t c : captures) out.push_back(kept->second[c]);
+    return out;
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(db.get(),
+                         "SELECT ord FROM tracks WHERE capture=? AND name=?"));
+  for (const std::uint32_t capture : captures) {
+    query.Reset();
+    query.Bind(std::int64_t{capture}).Bind(name);
+    PENSTOCK_ASSIGN_OR_RETURN(const bool row, query.Step());
+    const std::int64_t ord = row ? query.Int(0) : -1;
+    const bool there =
+        ord >= 0 && static_cast<std::uint64_t>(ord) < index.tracks.size();
+    out.push_back(there ? static_cast<std::uint32_t>(ord) : kNoTrackRow);
+  }
+  return out;
+}
+
+absl::StatusOr<std::vector<std::string>> Dataset::Impl::Values(
+    std::span<const std::uint32_t> captures, const std::string& column) const {
+  auto kept = columns.find(column);
+  if (kept == columns.end() &&
+      ReadAll("column " + column, captures.size(), columns.size())) {
+    PENSTOCK_ASSIGN_OR_RETURN(
+        TextColumn all, ReadColumn(db.get(), column, index.captures.size()));
+    kept = columns.emplace(column, std::move(all)).first;
+  }
+  if (kept == columns.end()) return ReadValues(db.get(), column, captures);
+  std::vector<std::string> out;
+  out.reserve(captures.size());
+  for (const std::uint32_t c : captures) out.push_back(kept->second.Of(c));
+  return out;
 }
 
 absl::StatusOr<std::uint32_t> Dataset::Impl::FirstTrack(
@@ -247,21 +337,24 @@ absl::StatusOr<std::vector<std::uint32_t>> Dataset::FindTracks(
     std::span<const std::uint32_t> captures, format::TrackKind kind,
     std::string_view name) const {
   std::lock_guard lock(impl_->mutex);
-  PENSTOCK_ASSIGN_OR_RETURN(
-      Statement query,
-      Statement::Prepare(impl_->db.get(),
-                         "SELECT ord FROM tracks WHERE capture=? AND name=?"));
+  PENSTOCK_RETURN_IF_ERROR(impl_->CheckCaptures(captures));
   std::vector<std::uint32_t> out;
-  out.reserve(captures.size());
-  for (std::uint32_t capture : captures) {
-    if (capture >= impl_->index.captures.size()) {
-      return NoRow(impl_->dir, "capture", capture,
-                   impl_->index.captures.size());
+  if (name.empty()) {
+    out.reserve(captures.size());
+    for (const std::uint32_t capture : captures) {
+      PENSTOCK_ASSIGN_OR_RETURN(out.emplace_back(),
+                                impl_->FirstTrack(capture, kind));
     }
-    auto track = name.empty() ? impl_->FirstTrack(capture, kind)
-                              : impl_->NamedTrack(query, capture, kind, name);
-    if (!track.ok()) return track.status();
-    out.push_back(*track);
+    return out;
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(out,
+                            impl_->NamedTracks(captures, std::string(name)));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i] == kNoTrackRow) return impl_->NoTrack(captures[i], name);
+    const format::TrackRow& track = impl_->index.tracks[out[i]];
+    if (track.capture != captures[i] || track.kind != kind) {
+      return impl_->NoTrack(captures[i], name);
+    }
   }
   return out;
 }
@@ -270,7 +363,17 @@ absl::StatusOr<std::vector<std::string>> Dataset::Labels(
     std::span<const std::uint32_t> captures,
     std::span<const std::string> by) const {
   std::lock_guard lock(impl_->mutex);
-  return ReadLabels(impl_->db.get(), captures, by);
+  PENSTOCK_RETURN_IF_ERROR(impl_->CheckCaptures(captures));
+  std::vector<std::string> out(captures.size());
+  for (std::size_t c = 0; c < by.size(); ++c) {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> values,
+                              impl_->Values(captures, by[c]));
+    for (std::size_t i = 0; i < captures.size(); ++i) {
+      if (c > 0) out[i] += '|';
+      out[i] += values[i];
+    }
+  }
+  return out;
 }
 
 absl::StatusOr<std::string> Dataset::ShardPath(std::uint32_t shard) const {
