@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -34,6 +35,7 @@ constexpr std::size_t kKeptMax = 16;
 // A value of every capture is read when so many have been asked for one by one.
 constexpr std::uint64_t kAskedOf = 16;
 constexpr std::uint32_t kNoTrackRow = UINT32_MAX;
+constexpr std::size_t kIdDigits = 64;
 
 absl::Status CheckFolder(const std::string& dir) {
   struct stat st {};
@@ -109,6 +111,16 @@ absl::StatusOr<DbPtr> OpenCatalog(const std::string& path) {
   return db;
 }
 
+absl::Status StatFile(const std::string& dir, const char* name,
+                      std::uint64_t& bytes, std::int64_t& time_ns) {
+  struct stat st {};
+  const std::string path = dir + "/" + name;
+  if (::stat(path.c_str(), &st) != 0) return ErrnoError(errno, path);
+  bytes = static_cast<std::uint64_t>(st.st_size);
+  time_ns = st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec;
+  return absl::OkStatus();
+}
+
 absl::Status NoRow(const std::string& dir, const char* kind, std::uint64_t row,
                    std::uint64_t count) {
   return absl::OutOfRangeError(
@@ -118,14 +130,14 @@ absl::Status NoRow(const std::string& dir, const char* kind, std::uint64_t row,
 }  // namespace
 
 struct Dataset::Impl {
-  std::string dir;
-  Manifest manifest;
+  std::string dir, id;
   MappedFile file;
   format::CaptureIndexView index;
-  mutable std::mutex mutex;  // guards db
-  DbPtr db;
+  mutable std::mutex mutex;  // guards what follows
+  mutable std::optional<Manifest> manifest;
+  mutable DbPtr db;
 
-  // Kept of every capture, under `mutex`.
+  // Kept of every capture.
   mutable std::map<std::string, TextColumn> columns;
   mutable std::map<std::string, std::vector<std::uint32_t>> named;
   mutable std::map<std::string, std::uint64_t> asked;
@@ -138,6 +150,9 @@ struct Dataset::Impl {
     sum += captures;
     return kept < kKeptMax && sum > index.captures.size() / kAskedOf;
   }
+  absl::StatusOr<const Manifest*> ReadManifest() const;
+  absl::Status OpenIndex();
+  absl::StatusOr<sqlite3*> Db() const;
   absl::Status CheckCaptures(std::span<const std::uint32_t> captures) const;
   absl::StatusOr<std::vector<std::string>> Values(
       std::span<const std::uint32_t> captures, const std::string& column) const;
@@ -150,6 +165,39 @@ struct Dataset::Impl {
   absl::Status NoTrack(std::uint32_t capture, std::string_view name) const;
 };
 
+absl::StatusOr<DatasetStamp> DatasetStamp::Of(const std::string& dir) {
+  PENSTOCK_RETURN_IF_ERROR(CheckFolder(dir));
+  DatasetStamp out;
+  // A line of the manifest's own fields: one blank before it, and no text of JSON
+  // has a line feed.
+  constexpr std::string_view kField = "\n \"id\": \"";
+  const std::string path = dir + "/" + kManifestFile;
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const FileDigest manifest,
+      DigestFile(path, kField.size() + kIdDigits, [&](std::string_view part) {
+        const std::size_t at = part.find(kField);
+        if (!out.id.empty() || at == std::string_view::npos) return;
+        const std::string_view id = part.substr(at + kField.size(), kIdDigits);
+        if (id.size() == kIdDigits) out.id = id;
+      }));
+  Digest256 digest;
+  if (!hash::ParseHex(out.id, digest)) {
+    return MakeError(absl::StatusCode::kDataLoss,
+                     {.where = path,
+                      .what = "no dataset id",
+                      .found = out.id,
+                      .expected = "64 hex digits in the field \"id\"",
+                      .action = "copy the dataset again from its origin"});
+  }
+  out.manifest_bytes = manifest.bytes;
+  out.manifest_xxh3 = manifest.xxh3;
+  PENSTOCK_RETURN_IF_ERROR(
+      StatFile(dir, kCaptureIndexFile, out.index_bytes, out.index_time_ns));
+  PENSTOCK_RETURN_IF_ERROR(
+      StatFile(dir, kCatalogFile, out.catalog_bytes, out.catalog_time_ns));
+  return out;
+}
+
 Dataset::Dataset(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Dataset::~Dataset() = default;
 
@@ -157,34 +205,65 @@ absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(const std::string& dir) {
   PENSTOCK_RETURN_IF_ERROR(CheckFolder(dir));
   auto impl = std::make_unique<Impl>();
   impl->dir = dir;
-  const std::string manifest_path = dir + "/" + kManifestFile;
-  PENSTOCK_ASSIGN_OR_RETURN(std::string text,
-                            ReadSmallFile(manifest_path, kManifestBytesMax));
-  PENSTOCK_ASSIGN_OR_RETURN(impl->manifest, ParseManifest(text, manifest_path));
+  PENSTOCK_ASSIGN_OR_RETURN(const Manifest* manifest, impl->ReadManifest());
+  impl->id = manifest->id;
   for (const char* name : {kCaptureIndexFile, kCatalogFile}) {
-    PENSTOCK_RETURN_IF_ERROR(CheckSize(impl->manifest, dir, name));
+    PENSTOCK_RETURN_IF_ERROR(CheckSize(*manifest, dir, name));
   }
-  const std::string index_path = dir + "/" + kCaptureIndexFile;
-  PENSTOCK_ASSIGN_OR_RETURN(impl->file, MappedFile::Open(index_path));
-  auto index = format::OpenCaptureIndex(impl->file.bytes());
-  if (!index.ok()) return Annotate(index.status(), index_path);
-  impl->index = *index;
-  if (impl->index.shards.size() != impl->manifest.shards.size()) {
+  PENSTOCK_RETURN_IF_ERROR(impl->OpenIndex());
+  if (impl->index.shards.size() != manifest->shards.size()) {
     return MakeError(
         absl::StatusCode::kDataLoss,
-        {.where = index_path,
+        {.where = dir + "/" + kCaptureIndexFile,
          .what = "the capture index has another number of shards",
          .found = absl::StrCat(impl->index.shards.size()),
-         .expected = absl::StrCat(impl->manifest.shards.size(), " (manifest)"),
+         .expected = absl::StrCat(manifest->shards.size(), " (manifest)"),
          .action = "copy the dataset again from its origin"});
   }
-  PENSTOCK_ASSIGN_OR_RETURN(impl->db, OpenCatalog(dir + "/" + kCatalogFile));
+  PENSTOCK_RETURN_IF_ERROR(impl->Db().status());
   return std::unique_ptr<Dataset>(new Dataset(std::move(impl)));
 }
 
+absl::StatusOr<std::unique_ptr<Dataset>> Dataset::OpenAs(
+    const std::string& dir, const DatasetStamp& stamp) {
+  auto impl = std::make_unique<Impl>();
+  impl->dir = dir;
+  impl->id = stamp.id;
+  PENSTOCK_RETURN_IF_ERROR(impl->OpenIndex());
+  return std::unique_ptr<Dataset>(new Dataset(std::move(impl)));
+}
+
+absl::StatusOr<const Manifest*> Dataset::Impl::ReadManifest() const {
+  if (manifest) return &*manifest;
+  const std::string path = dir + "/" + kManifestFile;
+  PENSTOCK_ASSIGN_OR_RETURN(std::string text,
+                            ReadSmallFile(path, kManifestBytesMax));
+  PENSTOCK_ASSIGN_OR_RETURN(manifest, ParseManifest(text, path));
+  return &*manifest;
+}
+
+absl::Status Dataset::Impl::OpenIndex() {
+  const std::string path = dir + "/" + kCaptureIndexFile;
+  PENSTOCK_ASSIGN_OR_RETURN(file, MappedFile::Open(path));
+  auto opened = format::OpenCaptureIndex(file.bytes());
+  if (!opened.ok()) return Annotate(opened.status(), path);
+  index = *opened;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<sqlite3*> Dataset::Impl::Db() const {
+  if (db == nullptr) {
+    PENSTOCK_ASSIGN_OR_RETURN(db, OpenCatalog(dir + "/" + kCatalogFile));
+  }
+  return db.get();
+}
+
 const std::string& Dataset::dir() const { return impl_->dir; }
-const std::string& Dataset::id() const { return impl_->manifest.id; }
-const Manifest& Dataset::manifest() const { return impl_->manifest; }
+const std::string& Dataset::id() const { return impl_->id; }
+absl::StatusOr<const Manifest*> Dataset::manifest() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->ReadManifest();
+}
 const format::CaptureIndexView& Dataset::index() const { return impl_->index; }
 std::span<const std::uint8_t> Dataset::index_bytes() const {
   return impl_->file.bytes();
@@ -192,7 +271,8 @@ std::span<const std::uint8_t> Dataset::index_bytes() const {
 
 absl::StatusOr<CaptureRecord> Dataset::Capture(std::uint32_t capture) const {
   std::lock_guard lock(impl_->mutex);
-  PENSTOCK_ASSIGN_OR_RETURN(auto rows, ReadCaptures(impl_->db.get(), capture));
+  PENSTOCK_ASSIGN_OR_RETURN(sqlite3* const db, impl_->Db());
+  PENSTOCK_ASSIGN_OR_RETURN(auto rows, ReadCaptures(db, capture));
   if (!rows.empty()) return std::move(rows.front());
   return NoRow(impl_->dir, "capture", capture, impl_->index.captures.size());
 }
@@ -200,7 +280,8 @@ absl::StatusOr<CaptureRecord> Dataset::Capture(std::uint32_t capture) const {
 absl::StatusOr<std::vector<TrackRecord>> Dataset::TracksOf(
     std::uint32_t capture) const {
   std::lock_guard lock(impl_->mutex);
-  return ReadTracks(impl_->db.get(), capture);
+  PENSTOCK_ASSIGN_OR_RETURN(sqlite3* const db, impl_->Db());
+  return ReadTracks(db, capture);
 }
 
 absl::StatusOr<TrackRecord> Dataset::Track(std::uint32_t track) const {
@@ -223,7 +304,8 @@ absl::StatusOr<TrackRecord> Dataset::Track(std::uint32_t track) const {
 absl::StatusOr<std::vector<SpanRecord>> Dataset::SpansOf(
     std::uint32_t capture) const {
   std::lock_guard lock(impl_->mutex);
-  return ReadSpans(impl_->db.get(), capture);
+  PENSTOCK_ASSIGN_OR_RETURN(sqlite3* const db, impl_->Db());
+  return ReadSpans(db, capture);
 }
 
 absl::Status Dataset::Impl::NoTrack(std::uint32_t capture,
@@ -337,6 +419,7 @@ absl::StatusOr<std::vector<std::uint32_t>> Dataset::FindTracks(
     std::span<const std::uint32_t> captures, format::TrackKind kind,
     std::string_view name) const {
   std::lock_guard lock(impl_->mutex);
+  PENSTOCK_RETURN_IF_ERROR(impl_->Db().status());
   PENSTOCK_RETURN_IF_ERROR(impl_->CheckCaptures(captures));
   std::vector<std::uint32_t> out;
   if (name.empty()) {
@@ -363,6 +446,7 @@ absl::StatusOr<std::vector<std::string>> Dataset::Labels(
     std::span<const std::uint32_t> captures,
     std::span<const std::string> by) const {
   std::lock_guard lock(impl_->mutex);
+  PENSTOCK_RETURN_IF_ERROR(impl_->Db().status());
   PENSTOCK_RETURN_IF_ERROR(impl_->CheckCaptures(captures));
   std::vector<std::string> out(captures.size());
   for (std::size_t c = 0; c < by.size(); ++c) {
@@ -377,10 +461,11 @@ absl::StatusOr<std::vector<std::string>> Dataset::Labels(
 }
 
 absl::StatusOr<std::string> Dataset::ShardPath(std::uint32_t shard) const {
-  if (shard >= impl_->manifest.shards.size()) {
-    return NoRow(impl_->dir, "shard", shard, impl_->manifest.shards.size());
+  PENSTOCK_ASSIGN_OR_RETURN(const Manifest* m, manifest());
+  if (shard >= m->shards.size()) {
+    return NoRow(impl_->dir, "shard", shard, m->shards.size());
   }
-  return impl_->dir + "/" + impl_->manifest.shards[shard];
+  return impl_->dir + "/" + m->shards[shard];
 }
 
 absl::StatusOr<std::vector<std::uint32_t>> Dataset::Select(
@@ -394,7 +479,8 @@ absl::StatusOr<std::vector<std::uint32_t>> Dataset::Select(
     return all;
   }
   std::lock_guard lock(impl_->mutex);
-  auto out = SelectCaptures(impl_->db.get(), filter, count);
+  PENSTOCK_ASSIGN_OR_RETURN(sqlite3* const db, impl_->Db());
+  auto out = SelectCaptures(db, filter, count);
   if (!out.ok()) return Annotate(out.status(), impl_->dir);
   if (!out->empty() && out->back() >= count) {
     return NoRow(impl_->dir, "capture", out->back(), count);
