@@ -66,8 +66,8 @@ class PlannedFeed : public FeedPlan {
       sources_.push_back(
           {.name = s.name,
            .dataset = s.dataset,
-           .captures = s.captures,
-           .tracks = s.tracks,
+           .captures = {s.captures.begin(), s.captures.end()},
+           .tracks = {s.tracks.begin(), s.tracks.end()},
            .previous_interval = spec.sources[i].view.pairing ==
                                 plan::Pairing::kFrameTActionTMinus1});
     }
