@@ -359,7 +359,7 @@ Window View::At(std::uint64_t i) const {
 std::uint64_t View::FirstOf(std::uint32_t capture) const {
   const auto at = std::lower_bound(
       pieces_.begin(), pieces_.end(), capture,
-      [](const Piece& p, std::uint32_t c) { return p.slot < c; });
+      [](const ViewPiece& p, std::uint32_t c) { return p.slot < c; });
   return at == pieces_.end() ? size_ : at->first;
 }
 
