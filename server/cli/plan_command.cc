@@ -15,6 +15,7 @@
 #include "server/cli/command.h"
 #include "server/cli/counting.h"
 #include "server/cli/plan_head.h"
+#include "server/cli/plan_heatmap.h"
 #include "server/cli/plan_mesh.h"
 #include "server/cli/plan_shapes.h"
 #include "server/dataset/plan_source.h"
@@ -34,6 +35,7 @@ struct PlanFlags {
   std::uint32_t ranks_per_node = 0;
   std::optional<std::uint64_t> to;
   bool shapes = false;
+  std::optional<std::string> heatmap;
 };
 
 void Print(const std::string& line) { std::printf("%s\n", line.c_str()); }
@@ -122,18 +124,8 @@ void PrintRank(const OpenedFeed& feed, const plan::GlobalBatch& batch,
 
 // What the mixture was asked for and what it gave in the steps [step, to).
 absl::Status PrintRange(const OpenedFeed& feed, const PlanFlags& flags, bool json) {
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const auto total,
-      feed.ReachStep({std::max<std::uint64_t>(*flags.to, 1) - 1}));
-  const std::uint64_t end = std::min(*flags.to, total.value_or(*flags.to));
-  if (end <= flags.step) {
-    return MakeError(absl::StatusCode::kOutOfRange,
-                     {.where = "--to",
-                      .what = "no steps in the range",
-                      .found = absl::StrFormat("%d to %d", flags.step, end),
-                      .expected = "an end above --step and within the data",
-                      .action = "correct --to"});
-  }
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t end,
+                            RangeEnd(feed, flags.step, *flags.to));
   PENSTOCK_ASSIGN_OR_RETURN(const auto before, feed.CountsBefore({flags.step}));
   PENSTOCK_ASSIGN_OR_RETURN(const auto after, feed.CountsBefore({end}));
   PENSTOCK_ASSIGN_OR_RETURN(auto asked_before, feed.AskedBefore({flags.step}));
@@ -197,6 +189,10 @@ absl::Status RunPlan(PlanFlags flags, bool json) {
   PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
   ShowCounting(feed);
   if (flags.shapes) return PrintShapes(feed, flags.world, json);
+  if (flags.heatmap) {
+    return PrintHeatmap(
+        feed, {*flags.heatmap, flags.step, flags.to, flags.world}, json);
+  }
   PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
                             feed.PlanStep({flags.step}));
   PENSTOCK_ASSIGN_OR_RETURN(const plan::BatchCut cut,
@@ -238,6 +234,10 @@ void AddPlanCommand(CLI::App& app, CommandContext& context) {
                   "prints how many nodes decode the same share");
   auto* shapes = sub->add_flag("--shapes", flags->shapes,
                                "print every shape of a microbatch instead");
+  sub->add_option("--heatmap", flags->heatmap,
+                  "draw the steps from --step to --to (200 without --to, 2000 at "
+                  "most) into this SVG file instead: costs by rank, mixture")
+      ->excludes(shapes);
   sub->add_flag("--json", context.json, "JSON lines on stdout");
   sub->callback([flags, step, shapes, &context] {
     if (step->empty() && shapes->empty()) throw CLI::RequiredError("--step");
