@@ -116,7 +116,7 @@ absl::Status PrintHeatmap(const OpenedFeed& feed, const HeatmapFlags& flags, boo
                   {"world", picture.world},
                   {"rows", rows}}
                  .dump(-1, ' ', false, Json::error_handler_t::replace)
-           : absl::StrFormat("heatmap    %s: steps %d to %d, %d ranks in %d rows",
+           : absl::StrFormat("heatmap    %s: steps %d to %d, ranks %d, rows %d",
                              flags.file, picture.from, end, picture.world, rows);
   std::printf("%s\n", line.c_str());
   return absl::OkStatus();

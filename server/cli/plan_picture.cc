@@ -118,7 +118,8 @@ class Drawing {
         total_(NoShare(picture, "")),
         spread_(SpreadOf(picture)),
         cell_width_(std::max(1.0, std::floor(kPlotWidth / Steps() + 0.5))),
-        cell_height_(std::clamp(std::floor(320.0 / Rows()), 5.0, 24.0)),
+        cell_height_(std::clamp(std::floor(320.0 / Rows()), 5.0,
+                                std::max(24.0, 60.0 / Rows()))),
         mix_top_(kTop + Rows() * cell_height_ + 108),
         svg_(kLeft + Width() + kRight, LegendTop() + lines_.size() * kLegendRow + 14,
              Title(), Description()) {
@@ -187,19 +188,17 @@ std::string Drawing::Description() const {
 void Drawing::Heads() {
   svg_.Text({20, 28}, Title(), "font-size=\"17\" font-weight=\"bold\"");
   svg_.Text({20, 48},
-            absl::StrFormat("steps %d to %d, %d data ranks, order %s", p_.from,
-                            p_.from + p_.steps.size(), p_.world,
+            absl::StrFormat("steps %d to %d, %d data rank%s, order %s", p_.from,
+                            p_.from + p_.steps.size(), p_.world, p_.world == 1 ? "" : "s",
                             p_.order_digest.substr(0, 16)),
             "fill=\"#555555\"");
   svg_.Text({20, 80},
-            absl::StrFormat("predicted cost of each rank's %s%s over the step's mean "
-                            "(cost: %s)",
-                            p_.units,
+            absl::StrFormat("predicted cost (%s) of each rank's %s over the step's mean%s",
+                            Shortened(p_.cost, 40), p_.units,
                             p_.ranks_of_row > 1
-                                ? absl::StrFormat(", of %d ranks a row the costliest,",
+                                ? absl::StrFormat("; a row is the costliest of %d ranks",
                                                   p_.ranks_of_row)
-                                : "",
-                            Shortened(p_.cost, 40)),
+                                : ""),
             "font-size=\"14\" font-weight=\"bold\"");
   svg_.Text({20, mix_top_ - 18},
             absl::StrFormat("mixture: share of all %s since step %d", p_.counted, p_.from),
@@ -246,7 +245,7 @@ void Drawing::Cells() {
     }
   }
   svg_.End();
-  const double mark = std::floor(cell_height_ / 3 + 0.5);
+  const double mark = std::min(4.0, std::floor(cell_height_ / 3 + 0.5));
   svg_.Begin("id=\"masked\" fill=\"#000000\" shape-rendering=\"crispEdges\"");
   for (std::size_t k = 0; k < p_.steps.size(); ++k) {
     for (std::size_t r = 0; r < p_.steps[k].size(); ++r) {
@@ -280,7 +279,9 @@ void Drawing::StepAxis(double y, double within) {
     if (within > 0 && s == end) break;  // no such cell
     const double x = XOf(s - p_.from) + within * cell_width_;
     svg_.Line({x, y}, {x, y + 5}, "stroke=\"#888888\"");
-    svg_.Text({x, y + 18}, absl::StrFormat("%d", s), "text-anchor=\"middle\"");
+    const std::string label = absl::StrFormat("%d", s);
+    const double most = kLeft + Width() + kRight - 4.5 * static_cast<double>(label.size());
+    svg_.Text({std::min(x, most), y + 18}, label, "text-anchor=\"middle\"");
   }
   svg_.Text({kLeft + Width() / 2, y + 36}, within > 0 ? "step" : "before step",
             "text-anchor=\"middle\"");
