@@ -35,6 +35,7 @@ class Converter {
       out.buckets.push_back(
           ConvertBucket(f.buckets(i), absl::StrCat("buckets[", i, "]")));
     }
+    out.lanes = f.lanes();
     if (f.has_packing()) out.packing = ConvertPacking(f.packing());
     if (f.mode() == v1::MODE_EVALUATION) out.mode = plan::Mode::kEvaluation;
     if (f.uneven() == v1::UNEVEN_MASK) out.uneven = plan::Uneven::kMask;

@@ -212,6 +212,7 @@ std::string CanonicalOrder(const FeedSpec& feed) {
       .Json("length", lengths ? JsonString(feed.length) : kNull)
       .Json("buckets", JsonList(buckets))
       .Json("packing", PackingText(feed.packing))
+      .Number("lanes", feed.lanes)
       .Json("sources", JsonList(sources))
       .Render();
 }

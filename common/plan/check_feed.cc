@@ -211,6 +211,7 @@ absl::Status CheckFeedStatus(const FeedSpec& feed) {
 
 std::vector<std::string> PlanTensorNames(const FeedSpec& feed) {
   if (!feed.buckets.empty()) return {"sample_frames"};
+  if (feed.lanes != 0) return {"reset"};
   if (feed.packing.tokens == 0) return {};
   return {"segment_ids", "position_ids", "cu_seqlens", "cu_frames"};
 }

@@ -135,6 +135,40 @@ void CheckPacking(const FeedSpec& feed, Faults& faults) {
   if (length.ok()) CheckSmallest(feed, *length, faults);
 }
 
+// What successive chunks in fixed lanes cannot be together with.
+void CheckLanes(const FeedSpec& feed, Faults& faults) {
+  faults.Range("lanes", feed.lanes, 1, kLanesMax);
+  const auto refuse = [&](const char* field, const char* found, bool is) {
+    if (!is) return;
+    faults.Add(field,
+               {.what = "lanes give the chunks of captures in their order",
+                .found = absl::StrCat("lanes and ", found),
+                .expected = "one of them"});
+  };
+  refuse("buckets", "buckets", !feed.buckets.empty());
+  refuse("packing", "packing", feed.packing.tokens != 0);
+  refuse("cut", "a cut other than strided", feed.cut != CutMode::kStrided);
+  refuse("mode", "evaluation", feed.mode == Mode::kEvaluation);
+  refuse("per", "weights per tokens", feed.per == Per::kTokens);
+  refuse("exhaustion", "renormalise",
+         feed.exhaustion == Exhaustion::kRenormalise);
+  for (std::size_t i = 0; i < feed.sources.size(); ++i) {
+    if (feed.sources[i].strata.by.empty()) continue;
+    refuse(absl::StrCat(At("sources", i), ".strata").c_str(), "strata", true);
+  }
+  const auto check_batch = [&](const std::string& field, std::uint64_t batch) {
+    if (batch % std::max<std::uint64_t>(feed.lanes, 1) == 0) return;
+    faults.Add(field, {.what = "every step has as many chunks of each lane",
+                       .found = absl::StrCat(batch),
+                       .expected = absl::StrCat("a multiple of ", feed.lanes,
+                                                " (lanes)")});
+  };
+  check_batch("global_batch", feed.global_batch);
+  for (std::size_t i = 0; i < feed.stages.size(); ++i) {
+    check_batch(At("stages", i) + ".global_batch", feed.stages[i].global_batch);
+  }
+}
+
 // Tensors that the plan makes itself.
 void CheckReserved(const FeedSpec& feed, Faults& faults) {
   const auto& names = PlanTensorNames(feed);
@@ -172,6 +206,7 @@ void CheckUnits(const FeedSpec& feed, Faults& faults) {
   if (feed.packing.tokens != 0 || feed.packing != PackingSpec{}) {
     CheckPacking(feed, faults);
   }
+  if (feed.lanes != 0) CheckLanes(feed, faults);
   CheckSizes(feed, faults);
   CheckReserved(feed, faults);
   if (feed.buckets.empty() && feed.packing.tokens == 0 && HasShortWindows(feed)) {

@@ -53,6 +53,23 @@ absl::Status Refused(std::uint64_t global_batch, std::uint64_t microbatch,
                  "the global batch changes the data of every step"});
 }
 
+absl::Status LanesRefused(std::uint64_t lanes, std::uint32_t world) {
+  std::uint64_t low = std::min<std::uint64_t>(world, lanes), high = world;
+  while (lanes % low != 0) --low;
+  while (high <= lanes && lanes % high != 0) ++high;
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      {.where = "cut",
+       .what = absl::StrCat(world, " ranks cannot share ", lanes, " lanes"),
+       .found = absl::StrCat("lanes ", lanes, ", world ", world),
+       .expected = absl::StrCat("world ", low,
+                                high <= lanes ? absl::StrCat(" or ", high) : "",
+                                " for these lanes"),
+       .action =
+           "use a number of ranks that divides the lanes; a change of the "
+           "lanes changes the data of every step"});
+}
+
 // The rank that unit `at` of a batch goes to.
 std::uint64_t RankOf(const CutRule& rule, std::uint64_t units,
                      std::uint32_t world, std::uint64_t at) {
@@ -65,7 +82,8 @@ std::uint64_t RankOf(const CutRule& rule, std::uint64_t units,
 
 CutRule CutRuleOf(const FeedSpec& feed) {
   return {feed.cut, feed.microbatch,
-          feed.mode == Mode::kEvaluation ? Uneven::kMask : feed.uneven};
+          feed.mode == Mode::kEvaluation ? Uneven::kMask : feed.uneven,
+          feed.lanes};
 }
 
 absl::StatusOr<std::uint64_t> UnitsOfRank(const CutRule& rule,
@@ -79,6 +97,7 @@ absl::StatusOr<std::uint64_t> UnitsOfRank(const CutRule& rule,
                       .expected = "1 or more",
                       .action = "correct the world"});
   }
+  if (rule.lanes % world != 0) return LanesRefused(rule.lanes, world);
   if (rule.uneven == Uneven::kError) {
     if (Works(global_batch, rule.microbatch, world)) return global_batch / world;
     return Refused(global_batch, rule.microbatch, world);

@@ -15,6 +15,7 @@ struct CutRule {
   CutMode mode = CutMode::kStrided;
   std::uint64_t microbatch = 0;  // 0: one microbatch, the whole share
   Uneven uneven = Uneven::kError;
+  std::uint64_t lanes = 0;  // that ranks divide; 0: none
 };
 
 // The rule of a feed; evaluation always masks.
@@ -23,8 +24,9 @@ CutRule CutRuleOf(const FeedSpec& feed);
 // Units that every one of `world` ranks runs, masked ones included: whole
 // microbatches.
 //
-// kInvalidArgument: the ranks cannot share the batch and nothing may be masked;
-//                   names the nearest batch sizes and worlds that work
+// kInvalidArgument: the ranks cannot share the batch and nothing may be masked,
+// or
+//                   cannot share the lanes; names what works
 absl::StatusOr<std::uint64_t> UnitsOfRank(const CutRule& rule,
                                           std::uint64_t global_batch,
                                           std::uint32_t world);

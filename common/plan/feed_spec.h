@@ -145,6 +145,7 @@ struct FeedSpec {
   Per per = Per::kSamples;      // what weights are shares of
   std::vector<BucketSpec> buckets;
   PackingSpec packing;
+  std::uint64_t lanes = 0;  // 0: no lanes
   std::vector<OutputSpec> outputs;
 };
 
@@ -164,13 +165,15 @@ inline constexpr std::uint64_t kBucketSamplesMax = 1u << 16;
 inline constexpr std::uint64_t kPackTokensMax = 1u << 28;
 inline constexpr std::uint64_t kPackWindowMax = 1u << 14;
 inline constexpr std::uint64_t kPackSegmentsMax = 1u << 14;
+inline constexpr std::uint64_t kLanesMax = 1u << 16;
 inline constexpr std::size_t kStrataColumnsMax = 8;
 inline constexpr std::size_t kStrataMax = 4096;  // of a source
 inline constexpr std::uint32_t kSideMax = layout::kOutputSideMax;  // pixels
 
 // Names of the tensors that come with the outputs: with buckets "sample_frames"
-// (i32 [samples]: frames that are not padding), with packing "segment_ids" and
-// "position_ids" (i32 [tokens]), "cu_seqlens" and "cu_frames" (i32 [segments + 1]).
+// (i32 [samples]: frames that are not padding), with lanes "reset" (i32
+// [units]), with packing "segment_ids" and "position_ids" (i32 [tokens]),
+// "cu_seqlens" and "cu_frames" (i32 [segments + 1]).
 std::vector<std::string> PlanTensorNames(const FeedSpec& feed);
 
 // One thing that is wrong with a feed and the field it is in, as

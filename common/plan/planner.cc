@@ -203,6 +203,12 @@ absl::StatusOr<GlobalBatch> Planner::PlanStep(Step step, PackPlan* packs) const 
                               (batch.data_step - segment.first_step) *
                                   batch.global_batch;
   stream_->Read(first, first + batch.global_batch, &batch.samples, &batch.units);
+  // After steps that are skipped no lane goes on.
+  if (feed().lanes != 0 && step.value > 0 &&
+      DataStep({step.value - 1}) + 1 != batch.data_step) {
+    for (std::uint64_t l = 0; l < feed().lanes; ++l)
+      batch.samples[l].reset = true;
+  }
   return batch;
 }
 

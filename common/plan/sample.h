@@ -24,6 +24,8 @@ struct Sample {
   std::uint32_t stride = 1, frames = 1;
   std::uint32_t piece = 0;  // of a sample that packing split
   std::uint64_t tokens = 0;  // by the feed's length formula
+  bool reset =
+      false;  // with lanes: it does not go on from the lane's sample before
   friend bool operator==(const Sample&, const Sample&) = default;
 };
 

@@ -77,6 +77,10 @@ class Schedule::Builder {
         if (!change.view || *change.view == s.view) continue;
         s.view = *change.view;
         if (s.lineage < 0) continue;
+        if (feed_.lanes != 0) {  // a deal of its own counts the epochs
+          s.lineage = -1;
+          continue;
+        }
         // Another view begins a new epoch.
         s.epoch += Of(s).PassesBegun(s.draws);
         s.draws = 0;
@@ -124,10 +128,63 @@ class Schedule::Builder {
     segment.mixture = MixtureOf(rounding.quotas);
     for (std::size_t i = 0; i < states_.size(); ++i) {
       if (rounding.quotas[i] > 0) PENSTOCK_RETURN_IF_ERROR(MakeLineage(i));
-      const State& s = states_[i];
+    }
+    if (feed_.lanes != 0) {
+      PENSTOCK_RETURN_IF_ERROR(DealLanes(rounding.quotas));
+      segment.deal = deal_;
+      segment.chunks = chunks_;
+    }
+    for (const State& s : states_) {
       segment.starts.push_back({s.lineage, s.draws, s.epoch});
     }
     return segment;
+  }
+
+  // Lanes go on as long as sources, their lanes and their views are the same.
+  absl::Status DealLanes(const std::vector<std::uint32_t>& quotas) {
+    const auto lanes =
+        LaneDeal::LanesOf(quotas, static_cast<std::uint32_t>(feed_.lanes));
+    std::vector<LaneDeal::Source> sources(states_.size());
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      if (quotas[i] > 0 && lanes[i] == 0) return NoLane(i, quotas[i]);
+      if (quotas[i] > 0) {
+        sources[i].lineage =
+            out_.lineages_[static_cast<std::size_t>(states_[i].lineage)];
+      }
+    }
+    const auto same = [&](std::size_t i) {
+      return dealt_[i].lineage == sources[i].lineage &&
+             deal_->LanesOf(static_cast<std::uint32_t>(i)) == lanes[i];
+    };
+    bool goes_on = deal_ != nullptr;
+    for (std::size_t i = 0; i < states_.size() && goes_on; ++i)
+      goes_on = same(i);
+    if (goes_on) return absl::OkStatus();
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      if (deal_ != nullptr) {
+        states_[i].epoch +=
+            deal_->PassesBegun(static_cast<std::uint32_t>(i), chunks_);
+      }
+      sources[i].epoch = states_[i].epoch;
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(LaneDeal deal,
+                              LaneDeal::Create(feed_, lanes, sources));
+    deal_ = std::make_shared<const LaneDeal>(std::move(deal));
+    dealt_ = std::move(sources);
+    chunks_ = 0;
+    return absl::OkStatus();
+  }
+
+  absl::Status NoLane(std::size_t source, std::uint32_t quota) const {
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = absl::StrCat("feed \"", feed_.name, "\", data step ", step_,
+                               ", ", NameOf(feed_.sources[source])),
+         .what = "a positive weight that gets no lane",
+         .found =
+             absl::StrCat(FormatQuota(quota), " of ", feed_.lanes, " lanes"),
+         .expected = "at least one lane for each source with a weight",
+         .action = "use more lanes, raise the weight, or set it to 0"});
   }
 
   // Of this segment, in units.
@@ -220,6 +277,14 @@ class Schedule::Builder {
       const std::uint32_t quota = g.mixture->quota(source);
       if (limit == 0 || quota == 0) continue;
       const State& s = states_[i];
+      if (g.deal) {
+        const std::uint64_t chunks =
+            s.epoch < limit ? g.deal->ChunksWithin(source, limit - s.epoch) : 0;
+        const std::uint64_t left = chunks - std::min(chunks, g.chunks);
+        first = std::min(
+            first, {g.first_step + left / (g.global_batch / feed_.lanes), i});
+        continue;
+      }
       std::uint64_t left = 0;
       if (s.epoch < limit) {
         const std::uint64_t within = Of(s).DrawsWithin(limit - s.epoch);
@@ -235,9 +300,13 @@ class Schedule::Builder {
 
   void Append(Segment segment, std::uint64_t next) {
     const std::uint64_t units = (next - step_) * segment.global_batch;
-    for (std::size_t i = 0; i < states_.size(); ++i) {
-      states_[i].draws +=
-          segment.mixture->CountBefore(static_cast<std::uint32_t>(i), units);
+    if (segment.deal) {
+      chunks_ += units / feed_.lanes;
+    } else {
+      for (std::size_t i = 0; i < states_.size(); ++i) {
+        states_[i].draws +=
+            segment.mixture->CountBefore(static_cast<std::uint32_t>(i), units);
+      }
     }
     position_ += units;
     step_ = next;
@@ -252,6 +321,9 @@ class Schedule::Builder {
   std::uint64_t batch_ = 1, step_ = 0, position_ = 0;
   std::vector<std::uint32_t> quotas_;  // of mixture_
   std::shared_ptr<const Mixture> mixture_;
+  std::shared_ptr<const LaneDeal> deal_;  // the latest
+  std::vector<LaneDeal::Source> dealt_;   // its sources
+  std::uint64_t chunks_ = 0;              // that each of its lanes has given
   Schedule out_;
 };
 
@@ -276,7 +348,7 @@ std::vector<std::uint64_t> Schedule::CountsBefore(std::uint64_t data_step) const
   std::vector<std::uint64_t> counts(segments_[0].starts.size());
   EachBefore(data_step, [&](const Segment& g, std::uint64_t units) {
     for (std::uint32_t s = 0; s < counts.size(); ++s) {
-      counts[s] += g.mixture->CountBefore(s, units);
+      counts[s] += g.CountBefore(s, units);
     }
   });
   return counts;
@@ -286,7 +358,7 @@ std::vector<double> Schedule::AskedBefore(std::uint64_t data_step) const {
   std::vector<double> asked(segments_[0].starts.size());
   EachBefore(data_step, [&](const Segment& g, std::uint64_t units) {
     for (std::uint32_t s = 0; s < asked.size(); ++s) {
-      asked[s] += static_cast<double>(units) * g.mixture->quota(s) / kMixturePeriod;
+      asked[s] += static_cast<double>(units) * g.ShareOf(s);
     }
   });
   return asked;

@@ -11,8 +11,10 @@
 
 #include "absl/status/statusor.h"
 #include "common/plan/feed_spec.h"
+#include "common/plan/lanes.h"
 #include "common/plan/lineage.h"
 #include "common/plan/mixture.h"
+#include "common/plan/weights.h"
 
 namespace penstock::plan {
 
@@ -31,6 +33,18 @@ struct Segment {
   std::uint64_t first_position = 0;  // units before it
   std::shared_ptr<const Mixture> mixture;
   std::vector<Start> starts;  // by source
+  std::shared_ptr<const LaneDeal> deal;  // with lanes: instead of the mixture
+  std::uint64_t chunks = 0;              // of each lane of the deal, before
+
+  // Units of a source among the segment's first.
+  std::uint64_t CountBefore(std::uint32_t source, std::uint64_t units) const {
+    return deal ? deal->CountBefore(source, units)
+                : mixture->CountBefore(source, units);
+  }
+  double ShareOf(std::uint32_t source) const {
+    return deal ? static_cast<double>(deal->LanesOf(source)) / deal->size()
+                : static_cast<double>(mixture->quota(source)) / kMixturePeriod;
+  }
 };
 
 // The stages of a feed laid out over data steps.

@@ -28,6 +28,7 @@ class Stream::Walk {
 
   // Unit number `i` of a segment.
   void Add(const Segment& segment, std::uint64_t i) {
+    if (segment.deal) return AddChunk(segment, i);
     const Mixture::Slot slot = segment.mixture->At(i);
     const Segment::Start& start = segment.starts[slot.source];
     const auto lineage = static_cast<std::uint32_t>(start.lineage);
@@ -49,6 +50,34 @@ class Stream::Walk {
   }
 
  private:
+  void AddChunk(const Segment& segment, std::uint64_t i) {
+    const LaneDeal& deal = *segment.deal;
+    const LaneDeal::Chunk c =
+        deal.At(static_cast<std::uint32_t>(i % deal.size()),
+                segment.chunks + i / deal.size());
+    const Segment::Start& start = segment.starts[c.source];
+    const auto lineage = static_cast<std::uint32_t>(start.lineage);
+    const Pool::Bucket& bucket =
+        stream_.lineages()[lineage]->strata()[0].pool.buckets()[0];
+    Sample s{.source = c.source,
+             .lineage = lineage,
+             .epoch = Epoch{start.epoch + c.pass},
+             .index = c.window,
+             .reset = c.reset};
+    units_->push_back({0, samples_->size(), 1});
+    Push(bucket.view.At(c.window), s);
+  }
+
+  void Push(const Window& w, Sample& s) {
+    s.capture = w.capture;
+    s.track = w.track;
+    s.start_frame = w.start_frame;
+    s.stride = w.stride;
+    s.frames = w.frames;
+    s.tokens = TokensOf(inputs_, s);
+    samples_->push_back(s);
+  }
+
   struct PassOrder {
     Epoch epoch;
     random::Permutation permutation;
@@ -68,14 +97,7 @@ class Stream::Walk {
       Sample s{.source = at.source, .lineage = at.lineage, .stratum = at.stratum,
                .shape = bucket.shape, .epoch = Epoch{epoch + r / n}};
       s.index = Order(at, stratum, s.epoch, r % n);
-      const Window w = bucket.view.At(s.index);
-      s.capture = w.capture;
-      s.track = w.track;
-      s.start_frame = w.start_frame;
-      s.stride = w.stride;
-      s.frames = w.frames;
-      s.tokens = TokensOf(inputs_, s);
-      samples_->push_back(s);
+      Push(bucket.view.At(s.index), s);
     }
   }
 

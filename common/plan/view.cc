@@ -299,4 +299,27 @@ Window View::At(std::uint64_t i) const {
   return w;
 }
 
+std::uint64_t View::FirstOf(std::uint32_t capture) const {
+  const auto at = std::lower_bound(
+      pieces_.begin(), pieces_.end(), capture,
+      [](const Piece& p, std::uint32_t c) { return p.slot < c; });
+  return at == pieces_.end() ? size_ : at->first;
+}
+
+bool View::GoesOn(std::uint64_t i) const {
+  const Window before = At(i - 1), now = At(i);
+  const std::uint64_t hop =
+      spec_.hop != 0 ? spec_.hop : spec_.frames * now.stride;
+  if (now.track != before.track ||
+      now.start_frame != before.start_frame + hop) {
+    return false;
+  }
+  const auto& track = tracks_[now.track];
+  const auto runs = runs_.subspan(track.first_run, track.run_count);
+  return std::none_of(runs.begin(), runs.end(), [&](const RunRow& r) {
+    return r.begin_frame > before.start_frame &&
+           r.begin_frame <= now.start_frame;
+  });
+}
+
 }  // namespace penstock::plan

@@ -66,6 +66,15 @@ class View {
   std::uint64_t size() const { return size_; }
   Window At(std::uint64_t i) const;  // i < size()
 
+  std::uint32_t captures() const {
+    return static_cast<std::uint32_t>(slots_.size());
+  }
+  // The first window of a capture (by its place among those given) or of one
+  // after it; size() when there is none.
+  std::uint64_t FirstOf(std::uint32_t capture) const;
+  // Whether window i > 0 begins one hop after window i - 1, in the same run.
+  bool GoesOn(std::uint64_t i) const;
+
  private:
   // Windows [first, first of the next piece) of one run.
   struct Piece {

@@ -14,9 +14,9 @@ namespace {
 
 using layout::TensorDesc;
 
-constexpr std::string_view kOfThePlan[] = {"sample_frames", "segment_ids",
-                                           "position_ids", "cu_seqlens",
-                                           "cu_frames"};
+constexpr std::string_view kOfThePlan[] = {"sample_frames", "reset",
+                                           "segment_ids",   "position_ids",
+                                           "cu_seqlens",    "cu_frames"};
 
 bool OfThePlan(const TensorDesc& t) {
   return std::count(std::begin(kOfThePlan), std::end(kOfThePlan), t.name) != 0;

@@ -54,7 +54,8 @@ Json SampleJson(const OpenedFeed& feed, const plan::Sample& s,
       {"start_frame", s.start_frame},
       {"stride", s.stride},
       {"frames", s.frames},
-      {"tokens", s.tokens}};
+      {"tokens", s.tokens},
+      {"reset", s.reset}};
 }
 
 struct DataRank {

@@ -30,6 +30,14 @@ std::uint32_t QuotaAt(const OpenedFeed& feed, std::uint32_t source,
   return p.schedule().At(p.DataStep({step})).mixture->quota(source);
 }
 
+// Its lanes at a step; 0 without lanes.
+std::uint32_t LanesAt(const OpenedFeed& feed, std::uint32_t source,
+                      std::uint64_t step) {
+  if (feed.feed().lanes == 0) return 0;
+  const plan::Planner& p = *feed.planner;
+  return p.schedule().At(p.DataStep({step})).deal->LanesOf(source);
+}
+
 // The strata of a source in the view that holds at a step.
 const std::vector<plan::Lineage::Stratum>* StrataAt(const OpenedFeed& feed,
                                                     std::uint32_t source,
@@ -67,6 +75,7 @@ Json SourceJson(const OpenedFeed& feed, std::uint32_t i, std::uint64_t step,
           {"weight", plan::FormatDecimal(feed.feed().sources[i].weight)},
           {"quota", quota},
           {"quota_of", plan::kMixturePeriod},
+          {"lanes", LanesAt(feed, i, step)},
           {"captures", s.captures.size()},
           {"samples", feed.planner->SourceSize(i)},
           {"selection_digest", hash::Hex(s.selection)},
@@ -127,6 +136,10 @@ void PrintText(const OpenedFeed& feed, std::uint64_t step,
         s.name, plan::FormatQuota(QuotaAt(feed, i, step)),
         s.captures.size(), feed.planner->SourceSize(i), before[i],
         s.dataset->id().substr(0, 12)));
+    if (feed.feed().lanes != 0) {
+      Print(absl::StrFormat("  lanes    %d of %d", LanesAt(feed, i, step),
+                            feed.feed().lanes));
+    }
     if (const auto* strata = StrataAt(feed, i, step)) {
       for (const auto& g : *strata) {
         Print(absl::StrFormat("  group    \"%s\": weight %s, %d samples", g.label,

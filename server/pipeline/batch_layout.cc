@@ -95,6 +95,7 @@ void AddPlanTensors(const FeedPlan& plan,
   };
   const PackSpec& p = plan.packing();
   if (!plan.shapes().empty()) add("sample_frames", {});
+  if (plan.lanes()) add("reset", {});
   if (p.tokens == 0) return;
   add("segment_ids", {p.tokens});
   add("position_ids", {p.tokens});

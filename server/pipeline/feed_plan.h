@@ -39,6 +39,7 @@ struct SampleRef {
   std::uint64_t start_frame = 0;
   std::uint32_t frames = 1, stride = 1;
   std::uint64_t tokens = 0;  // 0: the feed has no lengths
+  bool reset = false;        // with lanes: not the next of its lane
 };
 
 // What is cut over the ranks: a sample, a microbatch of a bucket, or a pack.
@@ -95,6 +96,7 @@ class FeedPlan {
   virtual std::uint32_t frames() const = 0;  // T of every unit without shapes
   virtual const std::vector<ShapeSpec>& shapes() const = 0;
   virtual const PackSpec& packing() const = 0;
+  virtual bool lanes() const = 0;
   // A shape whose size the samples of a track have; none without shapes.
   virtual std::optional<std::uint32_t> ShapeOf(
       const format::TrackRow& track) const = 0;

@@ -97,6 +97,7 @@ class PlannedFeed : public FeedPlan {
   std::uint32_t frames() const override { return frames_; }
   const std::vector<ShapeSpec>& shapes() const override { return shapes_; }
   const PackSpec& packing() const override { return packing_; }
+  bool lanes() const override { return feed_.feed().lanes != 0; }
   std::optional<std::uint32_t> ShapeOf(
       const format::TrackRow& track) const override {
     if (shapes_.empty()) return std::nullopt;
@@ -147,7 +148,8 @@ class PlannedFeed : public FeedPlan {
                              .start_frame = s.start_frame,
                              .frames = s.frames,
                              .stride = s.stride,
-                             .tokens = s.tokens});
+                             .tokens = s.tokens,
+                             .reset = s.reset});
     }
     return out;
   }

@@ -129,6 +129,13 @@ void FillPlanTensors(const FeedPlan& plan, const BatchLayout& layout,
           .Set(0, r.frames);
     }
   }
+  if (plan.lanes()) {
+    for (const StepItem& item : work.items) {
+      Ints(layout, arena, Named(layout.shapes[0], "reset"), item.slot,
+           item.unit, 0)
+          .Set(0, item.sample.reset ? 1 : 0);
+    }
+  }
   if (plan.packing().tokens == 0) return;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<const StepItem*>>
       packs;

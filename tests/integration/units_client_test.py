@@ -47,6 +47,10 @@ uneven: mask
 packing: {tokens: 320, window: 64, segments: 12, length_multiple: 8}
 """
 PLAIN = HEAD % {"batch": 4, "short": "", "size": "width: 64, height: 48"}
+LANES = HEAD % {"batch": 4, "short": "", "size": "width: 64, height: 48"} + """
+lanes: 2
+skip: [{from: 6, to: 9}]
+"""
 ONE_PASS = "exhaustion: stop\nepochs: 1\n"
 
 
@@ -56,7 +60,8 @@ class UnitsTest(unittest.TestCase):
         cls.site = DaemonSite(BIN, [SOURCE + "/tests/data/captures/" + name
                                     for name in ("solarwolf-l9",
                                                  "freedoom2-map02")])
-        for name, text in (("bucketed", BUCKETED), ("packed", PACKED)):
+        for name, text in (("bucketed", BUCKETED), ("packed", PACKED),
+                           ("lanes", LANES)):
             cls.site.write(name + ".yaml", text)
         cls.site.write("plain.yaml", PLAIN + ONE_PASS)
         cls.site.write("ending.yaml", PACKED + ONE_PASS)
@@ -168,6 +173,21 @@ class UnitsTest(unittest.TestCase):
                 self.assertFalse(tensors["video"][u, frames[-1]:].any())
             self.assertEqual(at, step.samples)
         feed.close()
+
+    def test_lanes(self):
+        feeds = self.attach("lanes", "l-tensors", 2)
+        last = [None, None]
+        for k in range(40):
+            for rank, step in enumerate(map(next, feeds)):  # a lane each
+                for sample, reset in zip(step.sample_ids, step.tensors["reset"]):
+                    capture, place = sample.split("@")[1].split("[")
+                    start = int(place.split("+")[0])
+                    goes_on = last[rank] == (capture, start - 5)  # the view's hop
+                    self.assertEqual(reset, 0 if goes_on else 1)
+                    self.assertTrue(goes_on or start == 0 or k == 6)
+                    last[rank] = (capture, start)
+        for f in feeds:
+            f.close()
 
     def test_a_sample_is_the_same_packed_and_alone(self):
         alone = {}

@@ -74,6 +74,7 @@ def canonical_order(feed):
             "frames": packing.get("frames", 0),
             "length_multiple": packing.get("length_multiple", 1),
             "too_long": packing.get("too_long", "error")},
+        "lanes": feed.get("lanes", 0),
         "mode": feed.get("mode", "training"), "exhaustion": exhaustion,
         "global_batch": feed["global_batch"], "order": feed["order"],
         "skip": feed.get("skip", []),
