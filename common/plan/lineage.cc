@@ -56,22 +56,69 @@ absl::StatusOr<Lineage> Lineage::Create(const ViewSpec& view,
                                         std::string_view where) {
   PENSTOCK_ASSIGN_OR_RETURN(const Groups groups, GroupsOf(input, strata, where));
   Lineage out;
-  std::vector<StratumSize> sizes;
   for (const auto& [label, captures] : groups) {
     const std::string at =
         label.empty() ? std::string(where)
                       : absl::StrCat(std::string(where), ", group \"", label, "\"");
     PENSTOCK_ASSIGN_OR_RETURN(
         Pool pool, Pool::Create(view, buckets, input.index, captures, at));
-    out.size_ += pool.samples();
-    PENSTOCK_RETURN_IF_ERROR(CheckSize(out.size_, where));
-    sizes.push_back({label, pool.samples()});
-    out.strata_.push_back({label, std::move(pool), kMixturePeriod});
+    PENSTOCK_RETURN_IF_ERROR(out.Add(label, std::move(pool), where));
   }
-  if (strata.by.empty()) return out;
+  PENSTOCK_RETURN_IF_ERROR(out.Weigh(strata, where));
+  return out;
+}
+
+absl::StatusOr<Lineage> Lineage::FromRows(const ViewSpec& view,
+                                          const StrataSpec& strata,
+                                          std::span<const BucketSpec> buckets,
+                                          const LineageRows& rows,
+                                          const format::CaptureIndexView& index,
+                                          const std::shared_ptr<const void>& owner,
+                                          std::string_view where) {
+  Lineage out;
+  const std::size_t count = rows.strata.size();
+  bool good = count >= 1 && count <= (strata.by.empty() ? 1 : kStrataMax);
+  for (std::size_t i = 0; good && i < count; ++i) {
+    const LineageRows::Stratum& s = rows.strata[i];
+    good = strata.by.empty() ? s.label.empty()
+                             : i == 0 || rows.strata[i - 1].label < s.label;
+    if (!good) break;
+    PENSTOCK_ASSIGN_OR_RETURN(
+        Pool pool, Pool::FromRows(view, buckets, s.pool, index, owner, where));
+    PENSTOCK_RETURN_IF_ERROR(out.Add(s.label, std::move(pool), where));
+  }
+  if (good) {
+    PENSTOCK_RETURN_IF_ERROR(out.Weigh(strata, where));
+    return out;
+  }
+  return MakeError(absl::StatusCode::kDataLoss,
+                   {.where = std::string(where),
+                    .what = "groups that the feed does not have",
+                    .found = absl::StrCat(count, " groups"),
+                    .expected = "rows as Lineage::Create makes them",
+                    .action = "select the captures again"});
+}
+
+absl::Status Lineage::Add(std::string label, Pool pool, std::string_view where) {
+  size_ += pool.samples();
+  PENSTOCK_RETURN_IF_ERROR(CheckSize(size_, where));
+  strata_.push_back({std::move(label), std::move(pool), kMixturePeriod});
+  return absl::OkStatus();
+}
+
+absl::Status Lineage::Weigh(const StrataSpec& strata, std::string_view where) {
+  if (strata.by.empty()) return absl::OkStatus();
+  std::vector<StratumSize> sizes;
+  for (const Stratum& s : strata_) sizes.push_back({s.label, s.pool.samples()});
   PENSTOCK_ASSIGN_OR_RETURN(const auto quotas, StrataQuotas(strata, sizes, where));
-  for (std::size_t i = 0; i < quotas.size(); ++i) out.strata_[i].quota = quotas[i];
-  out.inner_.emplace(quotas);
+  for (std::size_t i = 0; i < quotas.size(); ++i) strata_[i].quota = quotas[i];
+  inner_.emplace(quotas);
+  return absl::OkStatus();
+}
+
+LineageRows Lineage::rows() const {
+  LineageRows out;
+  for (const Stratum& s : strata_) out.strata.push_back({s.label, s.pool.rows()});
   return out;
 }
 

@@ -2,10 +2,12 @@
 #define PENSTOCK_COMMON_PLAN_LINEAGE_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -16,6 +18,17 @@
 
 namespace penstock::plan {
 
+class Lineage;
+
+// What a Lineage holds (ViewRows): the pools of its strata, by label.
+struct LineageRows {
+  struct Stratum {
+    std::string label;
+    PoolRows pool;
+  };
+  std::vector<Stratum> strata;
+};
+
 // What a source is planned from.
 struct SourceInput {
   format::CaptureIndexView index;
@@ -23,6 +36,16 @@ struct SourceInput {
   // Of each capture, when the source has strata: the values of their columns
   // joined by "|".
   std::vector<std::string> labels;
+  // Lineages that were made before, by view; others are made of the captures.
+  std::vector<std::pair<ViewSpec, std::shared_ptr<const Lineage>>> made;
+
+  // Null: make it.
+  std::shared_ptr<const Lineage> Made(const ViewSpec& view) const {
+    for (const auto& [of, lineage] : made) {
+      if (of == view) return lineage;
+    }
+    return nullptr;
+  }
 };
 
 // A source under one view: its units in order, for ever. Without strata draw r is
@@ -54,6 +77,16 @@ class Lineage {
                                         const SourceInput& input,
                                         std::string_view where);
 
+  // The lineage that rows() gave, of the same feed. Errors: as Create, Pool::FromRows
+  static absl::StatusOr<Lineage> FromRows(const ViewSpec& view,
+                                          const StrataSpec& strata,
+                                          std::span<const BucketSpec> buckets,
+                                          const LineageRows& rows,
+                                          const format::CaptureIndexView& index,
+                                          const std::shared_ptr<const void>& owner,
+                                          std::string_view where);
+  LineageRows rows() const;
+
   Draw At(std::uint64_t rank) const {
     if (!inner_) return {0, rank};
     const Mixture::Slot slot = inner_->At(rank);
@@ -74,6 +107,9 @@ class Lineage {
   }
 
  private:
+  absl::Status Add(std::string label, Pool pool, std::string_view where);
+  absl::Status Weigh(const StrataSpec& strata, std::string_view where);
+
   std::vector<Stratum> strata_;  // by label
   std::optional<Mixture> inner_;
   std::uint64_t size_ = 0;

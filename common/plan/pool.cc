@@ -146,6 +146,41 @@ absl::StatusOr<Pool> Pool::Create(const ViewSpec& view,
   return out;
 }
 
+absl::StatusOr<Pool> Pool::FromRows(const ViewSpec& view,
+                                    std::span<const BucketSpec> buckets,
+                                    const PoolRows& rows,
+                                    const format::CaptureIndexView& index,
+                                    const std::shared_ptr<const void>& owner,
+                                    std::string_view where) {
+  Pool out;
+  out.plain_ = buckets.empty();
+  bool good = out.plain_ ? rows.buckets.size() == 1 : !rows.buckets.empty();
+  for (std::size_t i = 0; good && i < rows.buckets.size(); ++i) {
+    const PoolRows::Bucket& b = rows.buckets[i];
+    good = b.view.size > 0 && (out.plain_ ? b.shape == 0 : b.shape < buckets.size()) &&
+           (i == 0 || rows.buckets[i - 1].shape <= b.shape);
+    if (!good) break;
+    PENSTOCK_ASSIGN_OR_RETURN(View made,
+                              View::FromRows(view, b.view, index, owner, where));
+    out.samples_ += made.size();
+    out.buckets_.push_back(
+        {b.shape, out.plain_ ? 1 : buckets[b.shape].samples, std::move(made)});
+  }
+  if (good) return out;
+  return MakeError(absl::StatusCode::kDataLoss,
+                   {.where = std::string(where),
+                    .what = "buckets that the feed does not have",
+                    .found = absl::StrCat(rows.buckets.size(), " buckets"),
+                    .expected = "rows as Pool::Create makes them",
+                    .action = "select the captures again"});
+}
+
+PoolRows Pool::rows() const {
+  PoolRows out;
+  for (const Bucket& b : buckets_) out.buckets.push_back({b.shape, b.view.rows()});
+  return out;
+}
+
 std::uint64_t Pool::UnitsBefore(std::uint64_t passes) const {
   Wide units = 0;
   for (const Bucket& b : buckets_) units += Wide{passes} * b.view.size() / b.samples;

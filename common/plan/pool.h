@@ -2,6 +2,7 @@
 #define PENSTOCK_COMMON_PLAN_POOL_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,15 @@ namespace penstock::plan {
 // area. They have one size and rate; not empty when `buckets` is not.
 std::vector<std::uint32_t> BucketsOf(std::span<const BucketSpec> buckets,
                                      const format::TrackRow& track);
+
+// What a Pool holds (ViewRows): the views of its buckets.
+struct PoolRows {
+  struct Bucket {
+    std::uint32_t shape = 0;
+    ViewRows view;
+  };
+  std::vector<Bucket> buckets;
+};
 
 // The windows of some captures as units that are drawn one after the other, for
 // ever: with buckets a unit is a microbatch of one, else a window.
@@ -49,6 +59,15 @@ class Pool {
                                      const format::CaptureIndexView& index,
                                      std::span<const SelectedCapture> captures,
                                      std::string_view where);
+
+  // The pool that rows() gave. Errors: as View::FromRows
+  static absl::StatusOr<Pool> FromRows(const ViewSpec& view,
+                                       std::span<const BucketSpec> buckets,
+                                       const PoolRows& rows,
+                                       const format::CaptureIndexView& index,
+                                       const std::shared_ptr<const void>& owner,
+                                       std::string_view where);
+  PoolRows rows() const;
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
   std::uint64_t samples() const { return samples_; }  // windows of all buckets

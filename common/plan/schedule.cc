@@ -261,6 +261,7 @@ class Schedule::Builder {
         return before_->lineages_[static_cast<std::size_t>(at - views.begin())];
       }
     }
+    if (auto made = inputs_.sources[i].Made(view); made != nullptr) return made;
     const SourceSpec& spec = feed_.sources[i];
     PENSTOCK_ASSIGN_OR_RETURN(Lineage lineage,
                               Lineage::Create(view, spec.strata, feed_.buckets,

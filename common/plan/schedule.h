@@ -69,6 +69,10 @@ class Schedule {
   const std::vector<std::shared_ptr<const Lineage>>& lineages() const {
     return lineages_;
   }
+  // Source and view of each lineage.
+  const std::vector<std::pair<std::uint32_t, ViewSpec>>& views() const {
+    return views_;
+  }
   // Data steps until the data ends; none: never.
   std::optional<std::uint64_t> total() const { return total_; }
 

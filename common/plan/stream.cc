@@ -156,18 +156,22 @@ absl::Status Stream::LayEvaluation() {
   for (std::uint32_t i = 0; i < feed.sources.size(); ++i) {
     const SourceSpec& spec = feed.sources[i];
     if (spec.weight.nanos == 0) continue;
-    PENSTOCK_ASSIGN_OR_RETURN(
-        Lineage lineage,
-        Lineage::Create(spec.view, {}, feed.buckets, inputs_->sources[i],
-                        absl::StrCat("source \"", spec.name, "\" (", spec.dataset,
-                                     ")")));
-    const auto& buckets = lineage.strata()[0].pool.buckets();
+    std::shared_ptr<const Lineage> lineage = inputs_->sources[i].Made(spec.view);
+    if (lineage == nullptr) {
+      PENSTOCK_ASSIGN_OR_RETURN(
+          Lineage made,
+          Lineage::Create(spec.view, {}, feed.buckets, inputs_->sources[i],
+                          absl::StrCat("source \"", spec.name, "\" (", spec.dataset,
+                                       ")")));
+      lineage = std::make_shared<const Lineage>(std::move(made));
+    }
+    const auto& buckets = lineage->strata()[0].pool.buckets();
     for (std::uint32_t b = 0; b < buckets.size(); ++b) {
       runs_.push_back({units, i, static_cast<std::uint32_t>(evaluated_.size()), b});
       const std::uint64_t n = buckets[b].view.size(), m = buckets[b].samples;
       units += n / m + (n % m != 0 ? 1 : 0);
     }
-    evaluated_.push_back(std::make_shared<const Lineage>(std::move(lineage)));
+    evaluated_.push_back(std::move(lineage));
   }
   total_ = units;
   return absl::OkStatus();

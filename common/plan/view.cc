@@ -51,8 +51,11 @@ class View::Builder {
     view_.gops_ = index_.gops;
     view_.tracks_ = index_.tracks;
     view_.runs_ = index_.runs;
-    view_.slots_.reserve(captures.size());
+    rows_->slots.reserve(captures.size());
     for (const SelectedCapture& c : captures) PENSTOCK_RETURN_IF_ERROR(Add(c));
+    view_.slots_ = rows_->slots;
+    view_.pieces_ = rows_->pieces;
+    view_.owner_ = rows_;
     return absl::OkStatus();
   }
 
@@ -84,7 +87,7 @@ class View::Builder {
     PENSTOCK_RETURN_IF_ERROR(CheckRows(selected));
     const TrackRow& track = index_.tracks[selected.track];
     PENSTOCK_ASSIGN_OR_RETURN(std::uint32_t stride, StrideOf(selected, track));
-    view_.slots_.push_back({selected, stride});
+    rows_->slots.push_back({selected.capture, selected.track, stride});
     for (const RunRow& run : index_.RunsOf(track)) {
       if (run.begin_frame > run.end_frame || run.end_frame > track.rows) {
         return BadRow(selected, "a run outside the track's frames");
@@ -163,7 +166,7 @@ class View::Builder {
     const std::uint64_t length = run.end_frame - run.begin_frame;
     if (length > longest_) {
       longest_ = length;
-      longest_stride_ = view_.slots_.back().stride;
+      longest_stride_ = rows_->slots.back().stride;
     }
     if (view_.spec_.align == Align::kGop) {
       AddAligned(track, run);
@@ -175,7 +178,7 @@ class View::Builder {
   // Later windows have no more frames than earlier ones, so that those with
   // [low, high] lie together.
   void AddPlain(const RunRow& run) {
-    const Slot& slot = view_.slots_.back();
+    const ViewSlot& slot = rows_->slots.back();
     const std::uint64_t length = run.end_frame - run.begin_frame;
     const std::uint64_t hop = view_.HopOf(slot);
     const auto with_at_least = [&](std::uint64_t frames) -> std::uint64_t {
@@ -192,7 +195,7 @@ class View::Builder {
 
   // Entries are in frame order, so that those of a run lie together.
   void AddAligned(const TrackRow& track, const RunRow& run) {
-    const Slot& slot = view_.slots_.back();
+    const ViewSlot& slot = rows_->slots.back();
     const std::uint64_t span = SpanOf(view_.low_, slot.stride);
     const std::uint64_t longer = view_.high_ >= view_.spec_.frames
                                      ? UINT64_MAX
@@ -217,12 +220,18 @@ class View::Builder {
   }
 
   void StartPiece(std::uint64_t start) {
-    view_.pieces_.push_back(
+    rows_->pieces.push_back(
         {view_.size_, start,
-         static_cast<std::uint32_t>(view_.slots_.size() - 1)});
+         static_cast<std::uint32_t>(rows_->slots.size() - 1)});
   }
 
+  struct Rows {
+    std::vector<ViewSlot> slots;
+    std::vector<ViewPiece> pieces;
+  };
+
   View& view_;
+  const std::shared_ptr<Rows> rows_ = std::make_shared<Rows>();
   const CaptureIndexView& index_;
   const std::string where_;
   std::uint64_t longest_ = 0;
@@ -260,9 +269,57 @@ absl::StatusOr<View> View::CreateOf(const ViewSpec& spec, std::uint64_t low,
   return view;
 }
 
-std::uint32_t View::FramesOf(const Slot& slot, std::uint64_t start) const {
+absl::StatusOr<View> View::FromRows(const ViewSpec& spec, const ViewRows& rows,
+                                    const CaptureIndexView& index,
+                                    std::shared_ptr<const void> owner,
+                                    std::string_view where) {
+  const auto bad = [&](const char* what, std::size_t row) {
+    return MakeError(absl::StatusCode::kDataLoss,
+                     {.where = std::string(where),
+                      .what = what,
+                      .found = absl::StrCat("row ", row),
+                      .expected = "rows as View::Create makes them",
+                      .action = "select the captures again"});
+  };
+  const std::uint64_t starts =
+      spec.align == Align::kGop ? index.gops.size() : std::uint64_t{1} << 40;
+  if (rows.low < 1 || rows.low > rows.high || rows.high > spec.frames) {
+    return bad("frames of windows that the view does not have", 0);
+  }
+  for (std::size_t i = 0; i < rows.slots.size(); ++i) {
+    const ViewSlot& s = rows.slots[i];
+    if (s.capture >= index.captures.size() || s.track >= index.tracks.size() ||
+        s.stride < 1 || s.stride > kStrideMax) {
+      return bad("a capture or track that is not in the index", i);
+    }
+  }
+  if (rows.pieces.empty() != (rows.size == 0)) return bad("windows without pieces", 0);
+  std::uint64_t next = 0;  // at least so many windows come before
+  for (std::size_t i = 0; i < rows.pieces.size(); ++i) {
+    const ViewPiece& p = rows.pieces[i];
+    if (p.first < next || (i == 0 && p.first != 0) || p.first >= rows.size ||
+        p.start >= starts || p.slot >= rows.slots.size() || p.reserved != 0) {
+      return bad("a piece outside the windows or the index", i);
+    }
+    next = p.first + 1;
+  }
+  View view;
+  view.spec_ = spec;
+  view.low_ = rows.low;
+  view.high_ = rows.high;
+  view.gops_ = index.gops;
+  view.tracks_ = index.tracks;
+  view.runs_ = index.runs;
+  view.slots_ = rows.slots;
+  view.pieces_ = rows.pieces;
+  view.size_ = rows.size;
+  view.owner_ = std::move(owner);
+  return view;
+}
+
+std::uint32_t View::FramesOf(const ViewSlot& slot, std::uint64_t start) const {
   if (low_ == spec_.frames) return static_cast<std::uint32_t>(spec_.frames);
-  const TrackRow& track = tracks_[slot.selected.track];
+  const TrackRow& track = tracks_[slot.track];
   const auto runs = runs_.subspan(track.first_run, track.run_count);
   const auto run = std::prev(std::upper_bound(
       runs.begin(), runs.end(), start,
@@ -274,9 +331,9 @@ std::uint32_t View::FramesOf(const Slot& slot, std::uint64_t start) const {
 Window View::At(std::uint64_t i) const {
   auto piece = std::prev(std::upper_bound(
       pieces_.begin(), pieces_.end(), i,
-      [](std::uint64_t at, const Piece& p) { return at < p.first; }));
-  const Slot& slot = slots_[piece->slot];
-  Window w{slot.selected.capture, slot.selected.track, 0, slot.stride, 1};
+      [](std::uint64_t at, const ViewPiece& p) { return at < p.first; }));
+  const ViewSlot& slot = slots_[piece->slot];
+  Window w{slot.capture, slot.track, 0, slot.stride, 1};
   std::uint64_t left = i - piece->first;
   const std::uint64_t hop = HopOf(slot);
   if (spec_.align == Align::kNone) {
@@ -302,7 +359,7 @@ Window View::At(std::uint64_t i) const {
 std::uint64_t View::FirstOf(std::uint32_t capture) const {
   const auto at = std::lower_bound(
       pieces_.begin(), pieces_.end(), capture,
-      [](const Piece& p, std::uint32_t c) { return p.slot < c; });
+      [](const ViewPiece& p, std::uint32_t c) { return p.slot < c; });
   return at == pieces_.end() ? size_ : at->first;
 }
 

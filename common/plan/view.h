@@ -2,10 +2,10 @@
 #define PENSTOCK_COMMON_PLAN_VIEW_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/format/capture_index.h"
@@ -27,6 +27,26 @@ struct Window {
   friend bool operator==(const Window&, const Window&) = default;
 };
 
+// What a View holds, as rows that may lie in a mapped file.
+struct ViewSlot {
+  std::uint32_t capture = 0, track = 0, stride = 1;
+};
+static_assert(sizeof(ViewSlot) == 12);
+// Windows [first, first of the next piece) of one run.
+struct ViewPiece {
+  std::uint64_t first = 0;
+  std::uint64_t start = 0;  // frame of its first window; aligned: its GOP's row
+  std::uint32_t slot = 0;   // in the view's slots
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(ViewPiece) == 24);
+struct ViewRows {
+  std::uint64_t low = 1, high = 1;  // frames of its windows
+  std::uint64_t size = 0;           // windows
+  std::span<const ViewSlot> slots;
+  std::span<const ViewPiece> pieces;
+};
+
 // The windows of a source's captures, numbered from 0 in capture order.
 //
 // Windows never leave a run. Without alignment they start every `hop` frames
@@ -35,8 +55,8 @@ struct Window {
 // the first that is at least `hop` frames after the one before. A window has
 // `frames` frames, or with `min_frames` as many as the run has left, at least those.
 //
-// Threading: immutable, any thread. Ownership: copies what it needs of the
-//   index except, with `align: gop`, the GOP rows and, with `min_frames`, the rows
+// Threading: immutable, any thread. Ownership: shares its rows; needs nothing of
+//   the index except, with `align: gop`, the GOP rows and, with `min_frames`, the rows
 //   of tracks and runs: the index outlives it.
 // Bounds: 24 bytes a run (a piece of 64 GOPs with `align: gop`), 12 a capture;
 //   nothing grows with the number of windows. At() is O(log runs), plus at most
@@ -63,6 +83,17 @@ class View {
                                        std::span<const SelectedCapture> captures,
                                        std::string_view where);
 
+  // The view that rows() gave, over the same index. Checks that no row points
+  // outside the rows or the sections of the index; not that it is the view of
+  // these captures. `owner` keeps the rows. O(rows)
+  //
+  // kDataLoss: rows that no view has
+  static absl::StatusOr<View> FromRows(const ViewSpec& spec, const ViewRows& rows,
+                                       const format::CaptureIndexView& index,
+                                       std::shared_ptr<const void> owner,
+                                       std::string_view where);
+  ViewRows rows() const { return {low_, high_, size_, slots_, pieces_}; }
+
   std::uint64_t size() const { return size_; }
   Window At(std::uint64_t i) const;  // i < size()
 
@@ -76,32 +107,23 @@ class View {
   bool GoesOn(std::uint64_t i) const;
 
  private:
-  // Windows [first, first of the next piece) of one run.
-  struct Piece {
-    std::uint64_t first;
-    std::uint64_t start;  // frame of its first window; aligned: its GOP's row
-    std::uint32_t slot;   // in captures_
-  };
-  struct Slot {
-    SelectedCapture selected;
-    std::uint32_t stride;
-  };
   class Builder;
 
-  std::uint64_t HopOf(const Slot& slot) const {
+  std::uint64_t HopOf(const ViewSlot& slot) const {
     return spec_.hop != 0 ? spec_.hop : spec_.frames * slot.stride;
   }
 
-  std::uint32_t FramesOf(const Slot& slot, std::uint64_t start) const;
+  std::uint32_t FramesOf(const ViewSlot& slot, std::uint64_t start) const;
 
   ViewSpec spec_;
   std::uint64_t low_ = 1, high_ = 1;  // frames of its windows
   std::span<const format::GopRow> gops_;
   std::span<const format::TrackRow> tracks_;
   std::span<const format::RunRow> runs_;
-  std::vector<Slot> slots_;
-  std::vector<Piece> pieces_;
+  std::span<const ViewSlot> slots_;
+  std::span<const ViewPiece> pieces_;
   std::uint64_t size_ = 0;
+  std::shared_ptr<const void> owner_;  // of the two
 };
 
 }  // namespace penstock::plan

@@ -382,10 +382,11 @@ absl::Status Run(const InspectFlags& flags, bool json) {
       all.push_back({c, record.id, record.title, record.source});
     }
     if (!json && flags.raw != "-") {
+      PENSTOCK_ASSIGN_OR_RETURN(const auto* manifest, dataset->manifest());
       std::printf("%s\n  sha256:%s  %s  %zu captures  %zu shards\n",
                   target.path.c_str(), dataset->id().c_str(),
-                  dataset->manifest().verdict.c_str(), all.size(),
-                  dataset->manifest().shards.size());
+                  manifest->verdict.c_str(), all.size(),
+                  manifest->shards.size());
     }
   }
   PENSTOCK_RETURN_IF_ERROR(CheckSelection(flags, target, all.size()));

@@ -54,11 +54,12 @@ std::vector<PlanCell> RowsOf(const std::vector<std::uint64_t>& costs,
   return rows;
 }
 
-absl::Status AddSteps(const OpenedFeed& feed, std::uint64_t end, PlanPicture& picture) {
+absl::Status AddSteps(const OpenedFeed& feed, std::uint64_t end,
+                      const plan::DataRanks& ranks, PlanPicture& picture) {
   for (std::uint64_t s = picture.from; s < end; ++s) {
     PENSTOCK_ASSIGN_OR_RETURN(const plan::GlobalBatch batch, feed.PlanStep({s}));
     PENSTOCK_ASSIGN_OR_RETURN(const plan::BatchCut cut,
-                              feed.planner->Cut(batch, picture.world));
+                              feed.planner->Cut(batch, ranks));
     picture.steps.push_back(
         RowsOf(feed.planner->CostsOf(batch), cut, picture.ranks_of_row));
   }
@@ -93,9 +94,9 @@ absl::StatusOr<PlanPicture> PictureOf(const OpenedFeed& feed, const HeatmapFlags
                                          : "samples",
       .counted = buckets ? "microbatches" : "samples",
       .from = flags.step,
-      .world = flags.world,
-      .ranks_of_row = (flags.world + kHeatmapRows - 1) / kHeatmapRows};
-  PENSTOCK_RETURN_IF_ERROR(AddSteps(feed, end, picture));
+      .world = flags.ranks.world,
+      .ranks_of_row = (flags.ranks.world + kHeatmapRows - 1) / kHeatmapRows};
+  PENSTOCK_RETURN_IF_ERROR(AddSteps(feed, end, flags.ranks, picture));
   PENSTOCK_RETURN_IF_ERROR(AddSources(feed, end, picture));
   return picture;
 }

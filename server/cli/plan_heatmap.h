@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/plan/cut.h"
 #include "server/dataset/plan_source.h"
 
 namespace penstock::cli {
@@ -18,7 +19,7 @@ struct HeatmapFlags {
   std::string file;
   std::uint64_t step = 0;
   std::optional<std::uint64_t> to;
-  std::uint32_t world = 1;
+  plan::DataRanks ranks;
 };
 
 // Draws the plan of the steps [step, to), as far as there is data, into a file

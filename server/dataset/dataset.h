@@ -15,6 +15,20 @@
 
 namespace penstock::dataset {
 
+// What tells a dataset version as it was from any other, without parsing its
+// manifest: that one's bytes, size and time of the other two.
+struct DatasetStamp {
+  std::string id;  // as the manifest says it, unchecked
+  std::uint64_t manifest_bytes = 0, index_bytes = 0, catalog_bytes = 0;
+  Digest128 manifest_xxh3{};
+  std::int64_t index_time_ns = 0, catalog_time_ns = 0;
+  friend bool operator==(const DatasetStamp&, const DatasetStamp&) = default;
+
+  // Reads the manifest once, in parts. kNotFound, kDataLoss: as Dataset::Open,
+  // or a manifest without an id
+  static absl::StatusOr<DatasetStamp> Of(const std::string& dir);
+};
+
 // A dataset version opened for reading: manifest, catalogue, mapped capture
 // index. Opens no shard.
 //
@@ -32,11 +46,16 @@ class Dataset {
   // kDataLoss:           manifest, index or catalogue damaged or cut off
   // kFailedPrecondition: a format version this build does not read
   static absl::StatusOr<std::unique_ptr<Dataset>> Open(const std::string& dir);
+  // A version that Open() opened when its stamp was `stamp`: reads no manifest and
+  // opens no catalogue before they are needed. Errors: as Open, of the index
+  static absl::StatusOr<std::unique_ptr<Dataset>> OpenAs(
+      const std::string& dir, const DatasetStamp& stamp);
   ~Dataset();
 
   const std::string& dir() const;
   const std::string& id() const;  // 64 hex digits
-  const Manifest& manifest() const;
+  // Parses it when OpenAs() did not. Errors: as Open
+  absl::StatusOr<const Manifest*> manifest() const;
   const format::CaptureIndexView& index() const;
   std::span<const std::uint8_t> index_bytes() const;
 

@@ -12,12 +12,26 @@
 // Strata of captures. Private to server/dataset.
 namespace penstock::dataset {
 
-// Of each capture the values of the columns `by` (title, session, player, fps,
-// resolution as WxH, condition.KEY), joined by "|"; a condition that a capture
-// does not have is empty.
-absl::StatusOr<std::vector<std::string>> ReadLabels(
-    sqlite3* db, std::span<const std::uint32_t> captures,
-    std::span<const std::string> by);
+// A text of every capture, each distinct value once.
+struct TextColumn {
+  std::vector<std::string> values;
+  std::vector<std::uint32_t> codes;  // row in `values`, by capture
+
+  const std::string& Of(std::uint32_t capture) const {
+    return values[codes[capture]];
+  }
+};
+
+// The column `name` (title, session, player, fps, resolution as WxH,
+// condition.KEY) of all captures in one pass; a condition that a capture does
+// not have is empty.
+absl::StatusOr<TextColumn> ReadColumn(sqlite3* db, const std::string& name,
+                                      std::uint64_t capture_count);
+
+// The same of some captures, a query for each.
+absl::StatusOr<std::vector<std::string>> ReadValues(
+    sqlite3* db, const std::string& name,
+    std::span<const std::uint32_t> captures);
 
 }  // namespace penstock::dataset
 

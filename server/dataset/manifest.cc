@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/hash/hash.h"
 #include "common/status/status.h"
+#include "server/dataset/manifest_text.h"
 
 namespace penstock::dataset {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 using Json = nlohmann::json;  // object keys are sorted: std::map
 
 constexpr char kFormat[] = "penstock.dataset";
-constexpr int kDepthMax = 64;
 
 absl::Status Damaged(std::string_view where, std::string what,
                      std::string found = "", std::string expected = "") {
@@ -27,22 +27,43 @@ absl::Status Damaged(std::string_view where, std::string what,
                     .action = "copy the dataset again from its origin"});
 }
 
-// Parses with a depth limit: nlohmann's parser is iterative, its destructor and
-// dump are not.
+absl::Status NotJson(std::string found) {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   {.where = "",
+                    .what = "not JSON",
+                    .found = std::move(found),
+                    .expected = "JSON as the import wrote it",
+                    .action = "copy the dataset again from its origin"});
+}
+
+// Brackets are nested at most so deep; those in strings are not counted.
+bool IsShallow(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kManifestDepthMax) return false;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return true;
+}
+
+// Looks at the depth first: nlohmann's parser is iterative, its destructor and
+// dump are not; and its parser with a callback is quadratic in long arrays.
 absl::StatusOr<Json> ParseJson(std::string_view text) {
-  auto shallow = [](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDepthMax) throw std::length_error("nested too deeply");
-    return true;
-  };
+  if (!IsShallow(text)) return NotJson("nested too deeply");
   try {
-    return Json::parse(text.begin(), text.end(), shallow);
+    return Json::parse(text.begin(), text.end());
   } catch (const std::exception& e) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     {.where = "",
-                      .what = "not JSON",
-                      .found = e.what(),
-                      .expected = "JSON as the import wrote it",
-                      .action = "copy the dataset again from its origin"});
+    return NotJson(e.what());
   }
 }
 
@@ -101,113 +122,33 @@ absl::Status CheckManifest(const Manifest& m, std::string_view where) {
   return CheckFiles(m, where);
 }
 
-// Reads typed fields; the first that is missing or of another type is kept.
-struct FieldReader {
-  const Json& json;
-  std::string fault;
-
-  template <typename T>
-  T Get(const char* name, bool (Json::*is)() const noexcept) {
-    auto it = json.find(name);
-    if (it != json.end() && ((*it).*is)()) return it->template get<T>();
-    if (fault.empty()) fault = name;
-    return T{};
+absl::Status CheckVersion(const ManifestText& read, std::string_view where) {
+  if (!read.major || read.format != kFormat) {
+    return Damaged(where, "not a manifest of a dataset", read.format, kFormat);
   }
-  std::string Text(const char* name) {
-    return Get<std::string>(name, &Json::is_string);
-  }
-  std::uint64_t Count(const char* name) {
-    return Get<std::uint64_t>(name, &Json::is_number_unsigned);
-  }
-  const Json& Array(const char* name) {
-    static const Json kEmpty = Json::array();
-    auto it = json.find(name);
-    if (it != json.end() && it->is_array()) return *it;
-    if (fault.empty()) fault = name;
-    return kEmpty;
-  }
-  std::string Embedded(const char* name) {
-    auto it = json.find(name);
-    if (it != json.end()) return it->dump();
-    if (fault.empty()) fault = name;
-    return "";
-  }
-};
-
-absl::StatusOr<Manifest> FromJson(const Json& json, std::string_view where) {
-  FieldReader r{json, ""};
-  Manifest m{.id = r.Text("id"),
-             .schema = r.Embedded("schema"),
-             .contract = r.Text("contract"),
-             .verdict = r.Text("verdict"),
-             .lineage = r.Embedded("lineage"),
-             .split_rule = r.Embedded("split_rule")};
-  for (const Json& f : r.Array("files")) {
-    FieldReader file{f, ""};
-    m.files.push_back({.path = file.Text("path"),
-                       .bytes = file.Count("bytes"),
-                       .sha256 = file.Text("sha256")});
-    if (r.fault.empty() && !file.fault.empty()) r.fault = "files." + file.fault;
-  }
-  for (const Json& s : r.Array("shards")) {
-    if (s.is_string()) {
-      m.shards.push_back(s.get<std::string>());
-    } else if (r.fault.empty()) {
-      r.fault = "shards";
-    }
-  }
-  if (!r.fault.empty()) {
-    return Damaged(where, absl::StrCat("field ", r.fault,
-                                       " is missing or of another type"));
-  }
-  return m;
-}
-
-absl::Status CheckVersion(const Json& json, std::string_view where) {
-  FieldReader r{json, ""};
-  const std::string format = r.Text("format");
-  const std::uint64_t major = r.Count("version_major");
-  if (!r.fault.empty() || format != kFormat) {
-    return Damaged(where, "not a manifest of a dataset", format, kFormat);
-  }
-  if (major == kManifestMajor) return absl::OkStatus();
+  if (*read.major == kManifestMajor) return absl::OkStatus();
   return MakeError(
       absl::StatusCode::kFailedPrecondition,
       {.where = std::string(where),
        .what = "the dataset has a format version this build does not read",
-       .found = absl::StrCat("major version ", major),
+       .found = absl::StrCat("major version ", *read.major),
        .expected = absl::StrCat("major version ", kManifestMajor),
        .action = "use a newer penstock, or import the dataset again"});
 }
 
-// The digest field, taken out of `json`.
-absl::StatusOr<std::string> TakeDigest(Json& json, std::string_view where) {
-  auto it = json.find("digest");
-  if (it == json.end() || !it->is_string()) {
+absl::Status CheckDigest(const ManifestText& read, std::string_view where) {
+  if (!read.listed) {
     return Damaged(where, "no field \"digest\": the manifest is cut off");
   }
-  std::string digest = it->get<std::string>();
-  json.erase(it);
-  return digest;
-}
-
-absl::Status CheckDigest(const Json& body, const std::string& listed,
-                         std::string_view text, std::string_view where) {
-  auto canonical = Dump(body);
-  if (!canonical.ok()) return Damaged(where, "not UTF-8");
-  const std::string digest = hash::Hex(hash::Sha256Of(*canonical));
-  if (digest != listed) {
+  const std::string digest = hash::Hex(read.digest);
+  if (digest != *read.listed) {
     return Damaged(where, "the manifest's digest of itself differs", digest,
-                   listed + " (field \"digest\")");
+                   *read.listed + " (field \"digest\")");
   }
-  PENSTOCK_ASSIGN_OR_RETURN(std::string expected, Render(body));
-  if (expected == text) return absl::OkStatus();
-  const auto at =
-      std::mismatch(text.begin(), text.end(), expected.begin(), expected.end())
-          .first -
-      text.begin();
-  return Damaged(where, absl::StrCat("the values match the digest, byte ", at,
-                                     " is not as penstock writes it"));
+  if (!read.stray) return absl::OkStatus();
+  return Damaged(where,
+                 absl::StrCat("the values match the digest, byte ", *read.stray,
+                              " is not as penstock writes it"));
 }
 
 }  // namespace
@@ -279,13 +220,16 @@ absl::StatusOr<Manifest> ParseManifest(std::string_view text,
                    absl::StrCat(text.size(), " bytes"),
                    absl::StrCat("at most ", kManifestBytesMax));
   }
-  auto json = ParseJson(text);
-  if (!json.ok()) return Damaged(where, std::string(json.status().message()));
-  if (!json->is_object()) return Damaged(where, "not a JSON object");
-  PENSTOCK_RETURN_IF_ERROR(CheckVersion(*json, where));
-  PENSTOCK_ASSIGN_OR_RETURN(std::string digest, TakeDigest(*json, where));
-  PENSTOCK_RETURN_IF_ERROR(CheckDigest(*json, digest, text, where));
-  PENSTOCK_ASSIGN_OR_RETURN(Manifest manifest, FromJson(*json, where));
+  ManifestText read = ReadManifestText(text);
+  if (!read.fault.empty()) return Damaged(where, "not JSON", read.fault);
+  if (!read.object) return Damaged(where, "not a JSON object");
+  PENSTOCK_RETURN_IF_ERROR(CheckVersion(read, where));
+  PENSTOCK_RETURN_IF_ERROR(CheckDigest(read, where));
+  if (!read.missing.empty()) {
+    return Damaged(where, absl::StrCat("field ", read.missing,
+                                       " is missing or of another type"));
+  }
+  Manifest manifest = std::move(read.manifest);
   PENSTOCK_RETURN_IF_ERROR(CheckManifest(manifest, where));
   if (!std::is_sorted(
           manifest.files.begin(), manifest.files.end(),

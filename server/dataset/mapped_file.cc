@@ -5,14 +5,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/hash/hash.h"
 #include "common/status/status.h"
 
 namespace penstock::dataset {
 namespace {
+
+constexpr std::size_t kPartBytes = 256u << 10;
 
 class Fd {
  public:
@@ -76,6 +80,37 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::uint8_t*>(data_), size_);
+}
+
+void MappedFile::Release() const {
+  if (data_ != nullptr) {
+    ::madvise(const_cast<std::uint8_t*>(data_), size_, MADV_DONTNEED);
+  }
+}
+
+absl::StatusOr<FileDigest> DigestFile(
+    const std::string& path, std::size_t overlap,
+    const std::function<void(std::string_view)>& use) {
+  Fd fd(OpenRead(path));
+  PENSTOCK_RETURN_IF_ERROR(SizeOf(fd, path).status());
+  hash::Xxh3Stream xxh3;
+  FileDigest out;
+  std::string part(overlap + kPartBytes, '\0');
+  std::size_t kept = 0;  // of the part before
+  for (;;) {
+    const ssize_t n = ::read(fd.get(), part.data() + kept, kPartBytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoError(errno, path);
+    if (n == 0) break;
+    const std::string_view text(part.data(), kept + static_cast<std::size_t>(n));
+    xxh3.Update(hash::AsBytes(text.substr(kept)));
+    out.bytes += static_cast<std::uint64_t>(n);
+    use(text);
+    kept = std::min(overlap, text.size());
+    part.replace(0, kept, text.substr(text.size() - kept));
+  }
+  out.xxh3 = xxh3.Digest();
+  return out;
 }
 
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path,

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/plan/planner.h"
+#include "server/dataset/cache_file.h"
 #include "server/dataset/dataset.h"
 #include "server/dataset/packs.h"
 
@@ -19,10 +21,19 @@ namespace penstock::dataset {
 struct OpenedSource {
   std::string name;
   std::shared_ptr<const Dataset> dataset;  // shared by sources of one folder
-  std::vector<std::uint32_t> captures;     // selected, in ordinal order
-  std::vector<std::uint32_t> tracks;       // video track row of each
-  std::vector<std::string> labels;         // stratum of each; empty: no strata
-  Digest256 selection{};                   // SelectionDigest of the captures
+  std::span<const std::uint32_t> captures;  // selected, in ordinal order
+  std::span<const std::uint32_t> tracks;    // video track row of each
+  Digest256 selection{};                    // SelectionDigest of the captures
+  std::shared_ptr<const void> rows;         // keeps the two: in memory or mapped
+};
+
+// Where selections are kept, so that a feed that was opened once is mapped and
+// not selected again. Nothing is lost with the files: one that is damaged or of
+// something else is made again, and a folder that cannot be written is a note.
+struct SelectionCache {
+  std::string dir = CacheFolder();  // empty: nowhere
+  // Of smaller datasets nothing is kept: selecting is as fast.
+  std::uint64_t captures_min = 10'000;
 };
 
 // A feed made ready to plan: what `penstock plan`, `penstock feed --local` and
@@ -38,6 +49,7 @@ struct OpenedFeed {
   Digest256 selection_digest{};  // over name and selection of every source
   std::vector<std::string>
       notes;  // for people: a dataset used by two sources, …
+  bool cached = false;  // the selection was read, not made
 
   const plan::FeedSpec& feed() const { return planner->feed(); }
 
@@ -70,10 +82,12 @@ struct OpenedFeed {
 // kDataLoss:           a damaged dataset
 absl::StatusOr<OpenedFeed> OpenFeed(std::string_view text,
                                     const std::string& where,
-                                    const std::string& dir);
+                                    const std::string& dir,
+                                    const SelectionCache& cache = {});
 
 // The same from a file; relative dataset paths start at its folder.
-absl::StatusOr<OpenedFeed> OpenFeedFile(const std::string& path);
+absl::StatusOr<OpenedFeed> OpenFeedFile(const std::string& path,
+                                        const SelectionCache& cache = {});
 
 }  // namespace penstock::dataset
 

@@ -108,6 +108,15 @@ TEST_CASE("dataset: what is missing or damaged is named", "[dataset]") {
     Relist(at);
     fails(absl::StatusCode::kDataLoss, "catalog.sqlite");
   }
+  SECTION("a catalogue from before the indexes: opens and selects the same") {
+    Sql(at + "/catalog.sqlite",
+        "DROP INDEX captures_by_title; DROP INDEX captures_by_session; DROP INDEX "
+        "captures_by_player; VACUUM");
+    Relist(at);
+    const auto old = Dataset::Open(at);
+    REQUIRE(old.status().message() == "");
+    CHECK((*old)->Select("title = 'wolf'").value() == std::vector<std::uint32_t>{1});
+  }
   SECTION("a catalogue with a view that runs") {
     Sql(at + "/catalog.sqlite", "CREATE VIEW v AS SELECT random()");
     Relist(at);

@@ -104,5 +104,64 @@ TEST_CASE("manifest: JSON nested without end is refused", "[dataset]") {
   CHECK_FALSE(CanonicalJson(deep).ok());
 }
 
+TEST_CASE("manifest: values of every kind are read as they were written",
+          "[dataset]") {
+  Manifest m = Sample();
+  m.schema = R"({"n":null,"t":true,"f":false,"i":-3,"u":18446744073709551615,)"
+             R"("d":1e-7,"e":[],"o":{},"l":[[1],{"a":[{}]}],)"
+             R"("s":"\" \\ \b\f\n\r\t \u0001 \u00e9 \ud83d\ude00 /"})";
+  m.lineage = "[1, 2.5, \"x\"]";
+  m.split_rule = "\"a\"";
+  m.contract = "c \"q\" \n";
+  const std::string text = EncodeManifest(m).value();
+  const auto read = ParseManifest(text, "m");
+  REQUIRE(read.status().message() == "");
+  CHECK(read->schema == CanonicalJson(m.schema).value());
+  CHECK(read->lineage == "[1,2.5,\"x\"]");
+  CHECK(read->split_rule == "\"a\"");
+  CHECK(read->contract == m.contract);
+  CHECK(EncodeManifest(*read).value() == text);
+}
+
+TEST_CASE("manifest: what is not as it is written is refused with its place",
+          "[dataset]") {
+  const std::string text = EncodeManifest(Sample()).value();
+  const auto message = [](const std::string& bad) {
+    const auto status = ParseManifest(bad, "m").status();
+    CHECK(status.code() == absl::StatusCode::kDataLoss);
+    return std::string(status.message());
+  };
+  // The digest is of the values: these have the right one.
+  std::string spaced = text;
+  spaced.insert(text.find("\n \"files\""), " ");
+  CHECK(message(spaced).find("byte " + std::to_string(text.find("\n \"files\""))) !=
+        std::string::npos);
+  std::string escaped = text;
+  escaped.replace(text.find("penstock 0.1"), 1, "\\u0070");
+  CHECK(message(escaped).find("byte " + std::to_string(text.find("penstock 0.1"))) !=
+        std::string::npos);
+  std::string broken = text;
+  broken.replace(text.find("\"id\":"), 5, "\"id\" ");
+  CHECK(message(broken).find("line ") != std::string::npos);
+  const std::string twice = Forge(
+      text, " \"contract\": \"\",", " \"contract\": \"\",\n \"contract\": \"\",");
+  message(twice);
+  message(Forge(text, "\"sha256\"", "\"sha255\""));
+  message(Forge(text, "\"shards\": [\n  \"shards/0.pshard\"", "\"shards\": [\n  7"));
+  message(Forge(text, "\"id\"", "\"ie\""));
+}
+
+TEST_CASE("manifest: a long one is read in one pass", "[dataset]") {
+  // Quadratic work would be 10^10 looks at files.
+  Manifest m = Sample();
+  for (int i = 0; i < 100'000; ++i) {
+    m.shards.push_back("shards/n" + std::to_string(i));
+    m.files.push_back({m.shards.back(), 1, std::string(64, 'c')});
+  }
+  const auto read = ParseManifest(EncodeManifest(m).value(), "m");
+  REQUIRE(read.status().message() == "");
+  CHECK(read->shards == m.shards);
+}
+
 }  // namespace
 }  // namespace penstock::dataset

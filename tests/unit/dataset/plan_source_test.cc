@@ -1,6 +1,7 @@
 #include "server/dataset/plan_source.h"
 
 #include <catch2/catch.hpp>
+#include <vector>
 
 #include "tests/unit/dataset/small_dataset.h"
 
@@ -33,7 +34,9 @@ TEST_CASE("opened feed: dataset beside the feed, selection, plan, digests",
   World w;
   auto feed = w.Open(w.Yaml("title != 'wolf'"));
   REQUIRE(feed.status().message() == "");
-  CHECK(feed->sources[0].captures == std::vector<std::uint32_t>{0, 2});
+  const auto captures = feed->sources[0].captures;
+  CHECK(std::vector(captures.begin(), captures.end()) ==
+        std::vector<std::uint32_t>{0, 2});
   CHECK(feed->planner->SourceSize(0) == 10 + 30);
   auto batch = feed->planner->PlanStep({0});
   REQUIRE(batch.ok());
