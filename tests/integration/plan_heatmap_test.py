@@ -61,7 +61,8 @@ buckets:
 """,
 }
 FEEDS["once"] = FEEDS["plain"].split("stages:")[0] + "exhaustion: stop\nepochs: 1\n"
-FEEDS["evaluation"] = (FEEDS["plain"].split("stages:")[0].replace("uneven: mask\n", "")
+FEEDS["evaluation"] = (FEEDS["plain"].split("stages:")[0]
+                       .replace("uneven: mask\n", "").replace("    weight: 0.5\n", "")
                        + "mode: evaluation\n")
 
 
@@ -84,7 +85,7 @@ class Picture:
     @staticmethod
     def step_and_rank(cell):
         tip = cell.find(SVG + "title").text
-        return tuple(map(int, re.match(r"step (\d+), rank (\d+):", tip).groups()))
+        return tuple(map(int, re.match(r"step (\d+), rank (\d+)[:-]", tip).groups()))
 
     @staticmethod
     def of_mean(cell):
@@ -160,7 +161,7 @@ class PlanHeatmap(unittest.TestCase):
         self.assertEqual(set(picture.lines), {(x["source"], k) for x in ranges
                                               for k in ("realised", "asked")})
         total = sum(x["realised"] for x in ranges)
-        axis = {t.text: float(t.get("y")) for t in picture.root.iter(SVG + "text")
+        axis = {t.text: float(t.get("y")) - 4 for t in picture.root.iter(SVG + "text")
                 if t.text and re.fullmatch(r"\d+ %", t.text)}
         zero, top = axis["0 %"], min(axis.values())
         percent = max(int(t[:-2]) for t in axis)
@@ -242,7 +243,7 @@ class PlanHeatmap(unittest.TestCase):
         before = (self.dir / "out.svg").read_bytes()
         self.refused(2, *at, "--to", 2006, "--heatmap", "out.svg",
                      names=["--to", "2001 steps", "2000", "--to 2005"])
-        self.refused(2, *at, "--to", 10**18, "--heatmap", "out.svg", names=["--to"])
+        self.refused(2, *at, "--to", 10**17, "--heatmap", "out.svg", names=["--to"])
         self.refused(2, *at, "--to", 5, "--heatmap", "out.svg", names=["--to"])
         self.refused(2, *at, "--heatmap", "no/such/a.svg", names=["no/such/a.svg"])
         self.refused(2, *at, "--heatmap", "")
