@@ -15,6 +15,7 @@
 #include "server/cli/command.h"
 #include "server/cli/counting.h"
 #include "server/cli/plan_head.h"
+#include "server/cli/plan_heatmap.h"
 #include "server/cli/plan_home.h"
 #include "server/cli/plan_mesh.h"
 #include "server/cli/plan_shapes.h"
@@ -35,6 +36,7 @@ struct PlanFlags {
   std::uint32_t ranks_per_node = 0;
   std::optional<std::uint64_t> to;
   bool shapes = false;
+  std::optional<std::string> heatmap;
 };
 
 void Print(const std::string& line) { std::printf("%s\n", line.c_str()); }
@@ -124,18 +126,8 @@ void PrintRank(const OpenedFeed& feed, const plan::GlobalBatch& batch,
 
 // What the mixture was asked for and what it gave in the steps [step, to).
 absl::Status PrintRange(const OpenedFeed& feed, const PlanFlags& flags, bool json) {
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const auto total,
-      feed.ReachStep({std::max<std::uint64_t>(*flags.to, 1) - 1}));
-  const std::uint64_t end = std::min(*flags.to, total.value_or(*flags.to));
-  if (end <= flags.step) {
-    return MakeError(absl::StatusCode::kOutOfRange,
-                     {.where = "--to",
-                      .what = "no steps in the range",
-                      .found = absl::StrFormat("%d to %d", flags.step, end),
-                      .expected = "an end above --step and within the data",
-                      .action = "correct --to"});
-  }
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t end,
+                            RangeEnd(feed, flags.step, *flags.to));
   PENSTOCK_ASSIGN_OR_RETURN(const auto before, feed.CountsBefore({flags.step}));
   PENSTOCK_ASSIGN_OR_RETURN(const auto after, feed.CountsBefore({end}));
   PENSTOCK_ASSIGN_OR_RETURN(auto asked_before, feed.AskedBefore({flags.step}));
@@ -208,9 +200,12 @@ absl::Status RunPlan(PlanFlags flags, bool json) {
   PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
   ShowCounting(feed);
   if (flags.shapes) return PrintShapes(feed, flags.world, json);
+  const plan::DataRanks ranks{flags.world, DataRanksPerNode(flags, mesh)};
+  if (flags.heatmap) {
+    return PrintHeatmap(feed, {*flags.heatmap, flags.step, flags.to, ranks}, json);
+  }
   PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
                             feed.PlanStep({flags.step}));
-  const plan::DataRanks ranks{flags.world, DataRanksPerNode(flags, mesh)};
   PENSTOCK_ASSIGN_OR_RETURN(const plan::BatchCut cut,
                             feed.planner->Cut(batch, ranks));
   PENSTOCK_RETURN_IF_ERROR(PrintPlanHead(feed, flags.step, flags.world, json));
@@ -253,6 +248,10 @@ void AddPlanCommand(CLI::App& app, CommandContext& context) {
       "cut: local; 0: all");
   auto* shapes = sub->add_flag("--shapes", flags->shapes,
                                "print every shape of a microbatch instead");
+  sub->add_option("--heatmap", flags->heatmap,
+                  "draw the steps from --step to --to (200 without --to, 2000 at "
+                  "most) into this SVG file instead: costs by rank, mixture")
+      ->excludes(shapes);
   sub->add_flag("--json", context.json, "JSON lines on stdout");
   sub->callback([flags, step, shapes, &context] {
     if (step->empty() && shapes->empty()) throw CLI::RequiredError("--step");

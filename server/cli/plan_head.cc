@@ -1,5 +1,6 @@
 #include "server/cli/plan_head.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -174,6 +175,20 @@ absl::Status PrintPlanHead(const OpenedFeed& feed, std::uint64_t step,
     PrintText(feed, step, before, fill);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::uint64_t> RangeEnd(const OpenedFeed& feed, std::uint64_t from,
+                                       std::uint64_t to) {
+  PENSTOCK_ASSIGN_OR_RETURN(const auto total,
+                            feed.ReachStep({std::max<std::uint64_t>(to, 1) - 1}));
+  const std::uint64_t end = std::min(to, total.value_or(to));
+  if (end > from) return end;
+  return MakeError(absl::StatusCode::kOutOfRange,
+                   {.where = "--to",
+                    .what = "no steps in the range",
+                    .found = absl::StrFormat("%d to %d", from, end),
+                    .expected = "an end above --step and within the data",
+                    .action = "correct --step or --to"});
 }
 
 }  // namespace penstock::cli

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/dataset/plan_source.h"
 
 namespace penstock::cli {
@@ -15,6 +15,11 @@ inline constexpr char kPlanSchema[] = "penstock.plan.v1";
 // Errors: as OpenedFeed::CountsBefore
 absl::Status PrintPlanHead(const dataset::OpenedFeed& feed, std::uint64_t step,
                            std::uint32_t world, bool json);
+
+// Where the steps [from, to) end: at `to`, or where the data does.
+// kOutOfRange: there are none
+absl::StatusOr<std::uint64_t> RangeEnd(const dataset::OpenedFeed& feed,
+                                       std::uint64_t from, std::uint64_t to);
 
 }  // namespace penstock::cli
 
