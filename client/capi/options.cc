@@ -177,6 +177,7 @@ Result ReadOptions(const ps_attach_options& in, Options* out) {
   }
   out->ack_leader = in.ack_leader != 0;
   out->explicit_ack = in.explicit_ack != 0;
+  out->ranks_per_node = in.ranks_per_node;
   out->takeover = in.takeover != 0;
   if (in.deadline_ms != 0) out->deadline_ms = in.deadline_ms;
   if (in.first_deadline_ms != 0) out->first_deadline_ms = in.first_deadline_ms;

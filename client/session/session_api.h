@@ -44,7 +44,7 @@ typedef struct psg_shape {
 typedef struct psg_attach_in {
   const char *session, *job, *feed, *feed_where, *feed_dir, *incarnation,
       *resume, *peer;
-  uint32_t data_rank, data_world;
+  uint32_t data_rank, data_world, ranks_per_node;
   int ack_leader, explicit_ack, takeover;
   int has_position;
   uint64_t position;

@@ -28,6 +28,7 @@ class Converter {
     }
     if (f.cut() == v1::CUT_MEGATRON) out.cut = plan::CutMode::kMegatron;
     if (f.cut() == v1::CUT_BALANCED) out.cut = plan::CutMode::kBalanced;
+    if (f.cut() == v1::CUT_LOCAL) out.cut = plan::CutMode::kLocal;
     if (!f.cost().empty()) out.cost = f.cost();
     out.length = f.length();
     if (f.per() == v1::PER_TOKENS) out.per = plan::Per::kTokens;

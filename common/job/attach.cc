@@ -133,6 +133,12 @@ absl::StatusOr<AttachDecision> Join(const JobRecord& record,
                    absl::StrFormat("%d", intent.data_world),
                    absl::StrFormat("%d", record.generation.data_world), action);
   }
+  if (record.generation.ranks_per_node != intent.ranks_per_node) {
+    return Differs(record.job, "the number of data ranks on a node",
+                   absl::StrFormat("%d", intent.ranks_per_node),
+                   absl::StrFormat("%d", record.generation.ranks_per_node),
+                   action);
+  }
   if (record.revisions.back().content_digest != intent.content_digest) {
     return Differs(record.job, "the feed (content digest)",
                    intent.content_digest,
@@ -198,9 +204,12 @@ absl::StatusOr<AttachDecision> DecideAttach(const JobRecord* record,
           "says",
           intent.job, d.start_step));
     }
-    CreateJob create{intent.job, revision, intent.dataset_ids,
+    CreateJob create{intent.job,
+                     revision,
+                     intent.dataset_ids,
                      intent.selection_digest,
-                     {1, intent.incarnation, intent.data_world, d.start_step}};
+                     {1, intent.incarnation, intent.data_world, d.start_step,
+                      intent.ranks_per_node}};
     create.revision.from_step = d.start_step;
     d.event = create;
     return d;
@@ -247,7 +256,7 @@ absl::StatusOr<AttachDecision> DecideAttach(const JobRecord* record,
   }
   OpenGeneration open;
   open.generation = {record->generation.number + 1, intent.incarnation,
-                     intent.data_world, d.start_step};
+                     intent.data_world, d.start_step, intent.ranks_per_node};
   open.revision = revision;
   open.revision.from_step = d.start_step;
   if (record->revisions.back().content_digest != intent.content_digest) {

@@ -35,6 +35,7 @@ std::string DatasetsDigest(const std::vector<std::string>& dataset_ids,
 struct AttachIntent {
   std::string job, incarnation, resume;
   std::uint32_t data_world = 1;
+  std::uint32_t ranks_per_node = 0;
   std::string order_digest, content_digest, selection_digest;  // hex
   std::vector<std::string> dataset_ids;
   bool takeover = false;

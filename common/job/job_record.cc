@@ -12,7 +12,8 @@ namespace penstock::job {
 namespace {
 
 constexpr std::uint32_t kRecordMagic = 0x424F4A50;  // "PJOB"
-constexpr std::uint32_t kRecordVersion = 1;
+// 2: ranks_per_node of generations.
+constexpr std::uint32_t kRecordVersion = 2;
 
 absl::StatusOr<JobRecord> ApplyTo(const JobRecord& record,
                                   const CreateJob& e) {
@@ -140,14 +141,16 @@ void PutGeneration(format::ByteWriter& w, const GenerationRecord& g) {
   w.PutString(g.incarnation);
   w.Put(g.data_world);
   w.Put(g.start_step);
+  w.Put(g.ranks_per_node);
 }
 
-GenerationRecord GetGeneration(format::ByteReader& r) {
+GenerationRecord GetGeneration(format::ByteReader& r, std::uint32_t version) {
   GenerationRecord g;
   g.number = r.Get<std::uint64_t>();
   g.incarnation = r.GetString();
   g.data_world = r.Get<std::uint32_t>();
   g.start_step = r.Get<std::uint64_t>();
+  if (version >= 2) g.ranks_per_node = r.Get<std::uint32_t>();
   return g;
 }
 
@@ -221,7 +224,8 @@ absl::StatusOr<JobRecord> DecodeRecord(std::span<const std::uint8_t> bytes) {
   }
   format::ByteReader r(bytes.first(bytes.size() - 4));
   if (r.Get<std::uint32_t>() != kRecordMagic) return bad("not a job record");
-  if (r.Get<std::uint32_t>() != kRecordVersion) return bad("unknown version");
+  const auto version = r.Get<std::uint32_t>();
+  if (version == 0 || version > kRecordVersion) return bad("unknown version");
   JobRecord out;
   out.job = r.GetString();
   out.revisions.resize(r.GetCount(16));
@@ -233,9 +237,9 @@ absl::StatusOr<JobRecord> DecodeRecord(std::span<const std::uint8_t> bytes) {
   out.dataset_ids.resize(r.GetCount(4));
   for (auto& id : out.dataset_ids) id = r.GetString();
   out.selection_digest = r.GetString();
-  out.generation = GetGeneration(r);
+  out.generation = GetGeneration(r, version);
   out.fenced.resize(r.GetCount(24));
-  for (auto& g : out.fenced) g = GetGeneration(r);
+  for (auto& g : out.fenced) g = GetGeneration(r, version);
   const std::uint32_t checkpoints = r.GetCount(12);
   for (std::uint32_t i = 0; i < checkpoints; ++i) {
     std::string name = r.GetString();

@@ -28,6 +28,7 @@ struct GenerationRecord {
   std::string incarnation;
   std::uint32_t data_world = 0;
   std::uint64_t start_step = 0;
+  std::uint32_t ranks_per_node = 0;  // the node map; 0: one node
   friend bool operator==(const GenerationRecord&,
                          const GenerationRecord&) = default;
 };

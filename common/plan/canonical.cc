@@ -26,7 +26,8 @@ const char* NameOf(Mode m) {
 const char* NameOf(CutMode c) {
   return c == CutMode::kStrided    ? "strided"
          : c == CutMode::kMegatron ? "megatron"
-                                   : "balanced";
+         : c == CutMode::kBalanced ? "balanced"
+                                   : "local";
 }
 const char* NameOf(Exhaustion e) {
   return e == Exhaustion::kRepeat ? "repeat"

@@ -109,17 +109,30 @@ absl::StatusOr<std::uint64_t> UnitsOfRank(const CutRule& rule,
 
 absl::StatusOr<BatchCut> CutBatch(const CutRule& rule,
                                   std::uint64_t global_batch,
-                                  std::uint64_t there, std::uint32_t world,
-                                  std::span<const std::uint64_t> costs) {
+                                  std::uint64_t there, const DataRanks& ranks,
+                                  std::span<const std::uint64_t> costs,
+                                  std::span<const std::uint32_t> homes) {
   BatchCut out;
+  const std::uint32_t world = ranks.world;
   PENSTOCK_ASSIGN_OR_RETURN(out.units, UnitsOfRank(rule, global_batch, world));
   out.ranks.resize(world);
+  std::vector<std::uint32_t> of_units;
   if (rule.mode == CutMode::kBalanced) {
     if (costs.size() != there) {
-      return absl::InvalidArgumentError("a balanced cut needs a cost of each sample");
+      return absl::InvalidArgumentError(
+          "a balanced cut needs a cost of each unit");
     }
-    const auto ranks = BalanceRanks(costs, world);
-    for (std::uint64_t i = 0; i < there; ++i) out.ranks[ranks[i]].push_back(i);
+    of_units = BalanceRanks(costs, world);
+  } else if (rule.mode == CutMode::kLocal) {
+    if (homes.size() != there) {
+      return absl::InvalidArgumentError(
+          "a local cut needs the home of each unit");
+    }
+    of_units = LocalRanks(homes, ranks);
+  }
+  if (!of_units.empty()) {
+    for (std::uint64_t i = 0; i < there; ++i)
+      out.ranks[of_units[i]].push_back(i);
     return out;
   }
   // A rank's places come in order, so those that are there come first.

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/plan/feed_spec.h"
+#include "common/plan/local_cut.h"
 
 // The cut of a global batch over data-parallel ranks.
 namespace penstock::plan {
@@ -40,12 +41,13 @@ struct BatchCut {
 };
 
 // Cuts a batch of `global_batch` units of which the first `there` are there.
-// Balanced: `costs` has the cost of each.
+// Balanced: `costs` has the cost of each; local: `homes` the node of each.
 // kInvalidArgument: as UnitsOfRank
 absl::StatusOr<BatchCut> CutBatch(const CutRule& rule,
                                   std::uint64_t global_batch,
-                                  std::uint64_t there, std::uint32_t world,
-                                  std::span<const std::uint64_t> costs = {});
+                                  std::uint64_t there, const DataRanks& ranks,
+                                  std::span<const std::uint64_t> costs = {},
+                                  std::span<const std::uint32_t> homes = {});
 
 // What a rank multiplies the mean loss of its own samples (or tokens) with, so
 // that the mean over ranks is the mean over all: world · local / global.

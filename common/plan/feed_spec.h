@@ -24,7 +24,7 @@ inline constexpr int kTransformVersion = 1;
 enum class Align { kNone, kGop };
 enum class Pairing { kFrameTActionT, kFrameTActionTMinus1 };
 enum class OrderMode { kShuffle, kSequential };
-enum class CutMode { kStrided, kMegatron, kBalanced };
+enum class CutMode { kStrided, kMegatron, kBalanced, kLocal };
 enum class Mode { kTraining, kEvaluation };
 enum class Exhaustion { kRepeat, kStop, kRenormalise };
 enum class Uneven { kError, kMask };

@@ -227,11 +227,24 @@ std::vector<std::uint64_t> Planner::CostsOf(const GlobalBatch& batch) const {
 }
 
 absl::StatusOr<BatchCut> Planner::Cut(const GlobalBatch& batch,
-                                      std::uint32_t world) const {
+                                      const DataRanks& ranks) const {
   std::vector<std::uint64_t> costs;
+  std::vector<std::uint32_t> homes;
   if (feed().cut == CutMode::kBalanced) costs = CostsOf(batch);
-  return CutBatch(CutRuleOf(feed()), batch.global_batch, batch.units.size(), world,
-                  costs);
+  if (feed().cut == CutMode::kLocal) homes = HomesOf(batch, ranks.nodes());
+  return CutBatch(CutRuleOf(feed()), batch.global_batch, batch.units.size(),
+                  ranks, costs, homes);
+}
+
+std::vector<std::uint32_t> Planner::HomesOf(const GlobalBatch& batch,
+                                            std::uint32_t nodes) const {
+  std::vector<std::uint32_t> out;
+  out.reserve(batch.units.size());
+  for (const Unit& u : batch.units) {
+    const Sample& s = batch.samples[u.first];
+    out.push_back(HomeOf(feed().seed, s, inputs()[s.source].index, nodes));
+  }
+  return out;
 }
 
 absl::StatusOr<std::vector<std::uint64_t>> Planner::CountsBefore(

@@ -77,7 +77,11 @@ class Planner {
   std::vector<std::uint64_t> CostsOf(const GlobalBatch& batch) const;
   // The batch's units over data ranks, by the feed's rule. kInvalidArgument: as
   // CutBatch
-  absl::StatusOr<BatchCut> Cut(const GlobalBatch& batch, std::uint32_t world) const;
+  absl::StatusOr<BatchCut> Cut(const GlobalBatch& batch,
+                               const DataRanks& ranks) const;
+  // The node of each unit: that of its first sample.
+  std::vector<std::uint32_t> HomesOf(const GlobalBatch& batch,
+                                     std::uint32_t nodes) const;
 
   // What the mixture realised in the steps [0, step): units of each source, with
   // packing samples. Errors: with packing, as PlanStep

@@ -83,7 +83,7 @@ absl::StatusOr<double> StepMs(const plan::Planner& planner, std::uint64_t step) 
   for (int i = 0; i < kStepsTimed; ++i) {
     PENSTOCK_ASSIGN_OR_RETURN(const auto batch,
                               planner.PlanStep({step + static_cast<std::uint64_t>(i)}));
-    PENSTOCK_ASSIGN_OR_RETURN(const auto cut, planner.Cut(batch, kRanks));
+    PENSTOCK_ASSIGN_OR_RETURN(const auto cut, planner.Cut(batch, {kRanks}));
     sum += batch.samples[0].index + cut.ranks[0].size();
   }
   return sum == 0 ? 1e9 : (NowSeconds() - begin) * 1e3 / kStepsTimed;

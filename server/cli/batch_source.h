@@ -17,7 +17,7 @@ namespace penstock::cli {
 // Where `penstock feed` takes batches from.
 struct FeedOptions {
   std::string feed, address, job, incarnation, resume = "new";
-  std::uint32_t rank = 0, world = 1;
+  std::uint32_t rank = 0, world = 1, ranks_per_node = 0;
   std::uint64_t deadline_ms = 120'000;
   bool takeover = false;
   // Local mode.

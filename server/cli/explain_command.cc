@@ -22,7 +22,7 @@ using dataset::OpenedFeed;
 struct ExplainFlags {
   std::string feed;
   std::uint64_t step = 0;
-  std::uint32_t world = 1, rank = 0;
+  std::uint32_t world = 1, rank = 0, ranks_per_node = 0;
 };
 
 // One GOP that a sample needs: where its bytes lie.
@@ -118,8 +118,9 @@ absl::Status RunExplain(const ExplainFlags& flags, bool json) {
   ShowCounting(feed);
   PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
                             feed.PlanStep({flags.step}));
-  PENSTOCK_ASSIGN_OR_RETURN(const plan::BatchCut cut,
-                            feed.planner->Cut(batch, flags.world));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const plan::BatchCut cut,
+      feed.planner->Cut(batch, {flags.world, flags.ranks_per_node}));
   const auto costs = feed.planner->CostsOf(batch);
   for (const std::uint64_t item : cut.ranks[flags.rank]) {
     const plan::Unit& u = batch.units[item];
@@ -151,6 +152,9 @@ void AddExplainCommand(CLI::App& app, CommandContext& context) {
   sub->add_option("--world", flags->world, "data-parallel ranks")
       ->check(CLI::Range(1u, 1u << 20));
   sub->add_option("--rank", flags->rank, "data rank")->check(WholeNumber);
+  sub->add_option("--ranks-per-node", flags->ranks_per_node,
+                  "data ranks of a node, for cut: local; 0: all")
+      ->check(WholeNumber);
   sub->add_flag("--json", context.json, "JSON lines on stdout");
   sub->callback([flags, &context] {
     const absl::Status status = RunExplain(*flags, context.json);

@@ -49,6 +49,7 @@ class InProcessSource final : public BatchSource {
     intent.incarnation = "local";
     intent.resume = o.resume;
     intent.data_world = o.world;
+    intent.ranks_per_node = o.ranks_per_node;
     intent.order_digest = s->feed_.order_digest;
     intent.content_digest = s->feed_.content_digest;
     intent.selection_digest = s->feed_.selection_digest;
@@ -69,6 +70,7 @@ class InProcessSource final : public BatchSource {
     PENSTOCK_ASSIGN_OR_RETURN(s->pool_, pipeline::WorkerPool::Start(w));
     pipeline::JobPipelineOptions p;
     p.data_world = o.world;
+    p.ranks_per_node = o.ranks_per_node;
     p.arena_bytes_max = o.arena_bytes != 0 ? o.arena_bytes : kArenaBytes;
     PENSTOCK_ASSIGN_OR_RETURN(
         s->pipeline_,

@@ -15,6 +15,7 @@
 #include "server/cli/command.h"
 #include "server/cli/counting.h"
 #include "server/cli/plan_head.h"
+#include "server/cli/plan_home.h"
 #include "server/cli/plan_mesh.h"
 #include "server/cli/plan_shapes.h"
 #include "server/dataset/plan_source.h"
@@ -186,6 +187,15 @@ void PrintBalance(const OpenedFeed& feed, const plan::GlobalBatch& batch,
                         report.lower_bound));
 }
 
+// --ranks-per-node counts ranks of the mesh; data ranks follow each other in
+// it.
+std::uint32_t DataRanksPerNode(const PlanFlags& flags,
+                               const std::optional<plan::Mesh>& mesh) {
+  if (!mesh || flags.ranks_per_node == 0) return flags.ranks_per_node;
+  return std::max(1u,
+                  flags.ranks_per_node / (mesh->size() / mesh->DataWorld()));
+}
+
 absl::Status RunPlan(PlanFlags flags, bool json) {
   std::optional<plan::Mesh> mesh;
   if (!flags.mesh.empty()) {
@@ -200,10 +210,12 @@ absl::Status RunPlan(PlanFlags flags, bool json) {
   if (flags.shapes) return PrintShapes(feed, flags.world, json);
   PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
                             feed.PlanStep({flags.step}));
+  const plan::DataRanks ranks{flags.world, DataRanksPerNode(flags, mesh)};
   PENSTOCK_ASSIGN_OR_RETURN(const plan::BatchCut cut,
-                            feed.planner->Cut(batch, flags.world));
+                            feed.planner->Cut(batch, ranks));
   PENSTOCK_RETURN_IF_ERROR(PrintPlanHead(feed, flags.step, flags.world, json));
   PrintBalance(feed, batch, cut, json);
+  PENSTOCK_RETURN_IF_ERROR(PrintHomes(feed, batch, ranks, json));
   if (mesh) PrintMesh(*mesh, flags.ranks_per_node, json);
   if (flags.to) return PrintRange(feed, flags, json);
   for (std::uint32_t r = 0; r < flags.world; ++r) {
@@ -235,8 +247,10 @@ void AddPlanCommand(CLI::App& app, CommandContext& context) {
       ->excludes("--world");
   sub->add_option("--mesh-order", flags->mesh_order,
                   "torchtitan, megatron_tp_pp_dp or plain");
-  sub->add_option("--ranks-per-node", flags->ranks_per_node,
-                  "prints how many nodes decode the same share");
+  sub->add_option(
+      "--ranks-per-node", flags->ranks_per_node,
+      "ranks of a node: how many nodes decode the same share, homes of "
+      "cut: local; 0: all");
   auto* shapes = sub->add_flag("--shapes", flags->shapes,
                                "print every shape of a microbatch instead");
   sub->add_flag("--json", context.json, "JSON lines on stdout");

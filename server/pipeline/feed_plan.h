@@ -110,8 +110,9 @@ class FeedPlan {
   virtual absl::StatusOr<std::uint64_t> UnitsMax(
       std::uint32_t data_world) const = 0;
   // kOutOfRange past the end
-  virtual absl::StatusOr<PlannedStep> Step(std::uint64_t step,
-                                           std::uint32_t data_world) const = 0;
+  virtual absl::StatusOr<PlannedStep> Step(
+      std::uint64_t step, std::uint32_t data_world,
+      std::uint32_t ranks_per_node) const = 0;
 };
 
 }  // namespace penstock::pipeline

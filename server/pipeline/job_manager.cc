@@ -445,6 +445,7 @@ class JobManager::Impl {
     intent.incarnation = args.incarnation;
     intent.resume = args.resume;
     intent.data_world = args.data_world;
+    intent.ranks_per_node = args.ranks_per_node;
     intent.order_digest = feed.order_digest;
     intent.content_digest = feed.content_digest;
     intent.selection_digest = feed.selection_digest;
@@ -527,6 +528,7 @@ class JobManager::Impl {
     PENSTOCK_RETURN_IF_ERROR(EnsurePool());
     JobPipelineOptions o;
     o.data_world = record.generation.data_world;
+    o.ranks_per_node = record.generation.ranks_per_node;
     o.prefetch_steps = options_.prefetch_steps;
     MakeRoom(layout.bytes * o.data_world * (o.prefetch_steps + 2ull));
     const std::uint64_t used = arena_bytes();

@@ -41,7 +41,7 @@ struct JobManagerOptions {
 struct AttachArgs {
   std::string session;  // empty: a remote rank; a session is made
   std::string job, feed, feed_where, feed_dir, incarnation, resume, peer;
-  std::uint32_t data_rank = 0, data_world = 1;
+  std::uint32_t data_rank = 0, data_world = 1, ranks_per_node = 0;
   bool ack_leader = true, explicit_ack = false, takeover = false;
   std::optional<std::uint64_t> position;
 };

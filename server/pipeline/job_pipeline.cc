@@ -340,8 +340,9 @@ class JobPipeline::Impl {
 
   absl::Status Plan(StepWork& work) {
     work.started_ns = NowNs();
-    PENSTOCK_ASSIGN_OR_RETURN(PlannedStep planned,
-                              plan_->Step(work.step, options_.data_world));
+    PENSTOCK_ASSIGN_OR_RETURN(
+        PlannedStep planned,
+        plan_->Step(work.step, options_.data_world, options_.ranks_per_node));
     work.whole = work.ranks.size() == options_.data_world;
     TakeItems(planned, work);
     PENSTOCK_RETURN_IF_ERROR(

@@ -121,11 +121,13 @@ class PlannedFeed : public FeedPlan {
     return units.back();
   }
 
-  absl::StatusOr<PlannedStep> Step(std::uint64_t step,
-                                   std::uint32_t data_world) const override {
+  absl::StatusOr<PlannedStep> Step(
+      std::uint64_t step, std::uint32_t data_world,
+      std::uint32_t ranks_per_node) const override {
     PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch, feed_.PlanStep({step}));
-    PENSTOCK_ASSIGN_OR_RETURN(plan::BatchCut cut,
-                              feed_.planner->Cut(batch, data_world));
+    PENSTOCK_ASSIGN_OR_RETURN(
+        plan::BatchCut cut,
+        feed_.planner->Cut(batch, {data_world, ranks_per_node}));
     PlannedStep out;
     out.rank_units = cut.units;
     out.packed = feed_.planner->packing();

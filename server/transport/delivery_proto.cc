@@ -18,6 +18,7 @@ pipeline::AttachArgs FromProto(const v1::AttachRequest& in) {
   a.peer = in.peer();
   a.data_rank = in.data_rank();
   a.data_world = std::max(1u, in.data_world());
+  a.ranks_per_node = in.ranks_per_node();
   a.ack_leader = in.ack_leader();
   a.explicit_ack = in.ack_mode() == v1::ACK_MODE_EXPLICIT;
   a.takeover = in.takeover();

@@ -47,6 +47,9 @@ uneven: mask
 packing: {tokens: 320, window: 64, segments: 12, length_multiple: 8}
 """
 PLAIN = HEAD % {"batch": 4, "short": "", "size": "width: 64, height: 48"}
+LOCAL = HEAD % {"batch": 12, "short": "", "size": "width: 64, height: 48"} + """
+cut: local
+"""
 LANES = HEAD % {"batch": 4, "short": "", "size": "width: 64, height: 48"} + """
 lanes: 2
 skip: [{from: 6, to: 9}]
@@ -61,7 +64,7 @@ class UnitsTest(unittest.TestCase):
                                     for name in ("solarwolf-l9",
                                                  "freedoom2-map02")])
         for name, text in (("bucketed", BUCKETED), ("packed", PACKED),
-                           ("lanes", LANES)):
+                           ("lanes", LANES), ("local", LOCAL)):
             cls.site.write(name + ".yaml", text)
         cls.site.write("plain.yaml", PLAIN + ONE_PASS)
         cls.site.write("ending.yaml", PACKED + ONE_PASS)
@@ -71,11 +74,12 @@ class UnitsTest(unittest.TestCase):
     def tearDownClass(cls):
         cls.site.close()
 
-    def attach(self, feed, job, world, resume="new", incarnation="a"):
+    def attach(self, feed, job, world, resume="new", incarnation="a", per_node=0):
         """A feed for each data rank."""
         feeds = [penstock.attach(self.site.home + "/" + feed + ".yaml", resume,
                                  job=job, data=(rank, world), timeout=60,
                                  first_timeout=60, incarnation=incarnation,
+                                 ranks_per_node=per_node,
                                  address=self.site.home + "/run")
                  for rank in range(world)]
         with ThreadPoolExecutor(world) as pool:  # production begins with the last
@@ -173,6 +177,28 @@ class UnitsTest(unittest.TestCase):
                 self.assertFalse(tensors["video"][u, frames[-1]:].any())
             self.assertEqual(at, step.samples)
         feed.close()
+
+    def test_local_cut(self):
+        expected = self.reference("local", 6)
+        feeds = self.attach("local", "local", 4, per_node=2)
+        for k in range(6):
+            steps = [next(f) for f in feeds]
+            self.assertEqual(self.digests(steps), expected[k])
+            planned = self.site.lines(
+                "plan", "--feed", self.site.home + "/local.yaml", "--step", str(k),
+                "--world", "4", "--ranks-per-node", "2")
+            ranks = [[s["id"] for s in x["samples"]] for x in planned
+                     if x["type"] == "rank"]
+            self.assertEqual([s.sample_ids for s in steps], ranks)
+            homes, = [x for x in planned if x["type"] == "homes"]
+            self.assertEqual(homes["nodes"], 2)
+            self.assertGreater(homes["expected_home_share"],
+                               homes["strided_home_share"])
+        with self.assertRaises(penstock.AttachRefused) as refused:
+            self.attach("local", "local", 4, per_node=4)
+        self.assertIn("data ranks on a node", str(refused.exception))
+        for f in feeds:
+            f.close()
 
     def test_lanes(self):
         feeds = self.attach("lanes", "l-tensors", 2)

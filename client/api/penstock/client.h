@@ -66,6 +66,8 @@ typedef struct ps_attach_options {
   uint64_t first_deadline_ms; /* of the first batch; 0: 600,000 */
   uint64_t absent_deadline_ms; /* how long ps_attach() waits for a daemon that is
                                   not there; 0: first_deadline_ms */
+  uint32_t ranks_per_node;     /* data rank r is on node r / ranks_per_node, for
+                                  `cut: local`; 0: all on one; equal on all ranks */
 } ps_attach_options;
 
 typedef enum ps_dtype {

@@ -191,7 +191,8 @@ class Feed:
             rank, world = _coordinates(o["data"])
             self._native = _call(
                 _native.Feed, o["address"], o["job"], o["feed"],
-                o["incarnation"], o["resume"], rank, world, o["ack_leader"],
+                o["incarnation"], o["resume"], rank, world,
+                _count("ranks_per_node", o["ranks_per_node"]), o["ack_leader"],
                 o["ack"] == "explicit", o["takeover"],
                 int(o["timeout"] * 1000), int(o["first_timeout"] * 1000))
             self._info = self._native.info()
@@ -264,6 +265,18 @@ def _coordinates(value):
     return rank, world
 
 
+def _count(name, value):
+    try:
+        count = operator.index(value)
+    except TypeError:
+        count = -1
+    if not 0 <= count < 2 ** 32:
+        raise InvalidArgument("%s: no such number\n  found     %r\n"
+                              "  expected  a whole number from 0\n"
+                              "  do        correct the argument" % (name, value))
+    return count
+
+
 def _resume_text(value):
     if isinstance(value, str):
         return value
@@ -278,7 +291,7 @@ def _resume_text(value):
 
 def attach(feed, resume, *, job="", data=(0, 1), address="", incarnation="",
            ack="on_next", ack_leader=True, takeover=False, timeout=120.0,
-           first_timeout=600.0):
+           first_timeout=600.0, ranks_per_node=0):
     """A Feed for one rank; the daemon is asked at its first use.
 
     feed:    path of the feed file
@@ -286,6 +299,8 @@ def attach(feed, resume, *, job="", data=(0, 1), address="", incarnation="",
     data:    (data rank, data world)
     ack:     "on_next": asking for step k+1 acknowledges k; "explicit"
     timeout: seconds that one wait may take
+    ranks_per_node: data rank r is on node r // ranks_per_node, for `cut: local`;
+             0: all on one; the same on all ranks
     """
     if ack not in ("on_next", "explicit"):
         raise InvalidArgument("ack: found %r, expected \"on_next\" or "
@@ -293,4 +308,5 @@ def attach(feed, resume, *, job="", data=(0, 1), address="", incarnation="",
     return Feed(feed=str(feed), resume=_resume_text(resume), job=job, data=data,
                 address=str(address), incarnation=incarnation, ack=ack,
                 ack_leader=ack_leader, takeover=takeover, timeout=timeout,
+                ranks_per_node=ranks_per_node,
                 first_timeout=first_timeout)

@@ -21,7 +21,7 @@ TEST_CASE("B-27: every sample goes to exactly one rank, for every small world",
       for (std::uint64_t batch = 1; batch <= 24; ++batch) {
         for (std::uint64_t micro = 0; micro <= 4; ++micro) {
           for (std::uint64_t samples = 0; samples <= batch; ++samples) {
-            auto cut = CutBatch(Mask(mode, micro), batch, samples, world);
+            auto cut = CutBatch(Mask(mode, micro), batch, samples, {world});
             REQUIRE(cut.ok());
             REQUIRE(cut->units * world >= batch);
             if (micro != 0) REQUIRE(cut->units % micro == 0);
@@ -50,7 +50,7 @@ TEST_CASE("cut: without masks the shares are equal", "[plan][exhaustive]") {
     for (std::uint32_t world = 1; world <= 16; ++world) {
       for (std::uint64_t share = 1; share <= 6; ++share) {
         auto cut = CutBatch({mode, 0, Uneven::kError}, world * share,
-                            world * share, world);
+                            world * share, {world});
         REQUIRE(cut.ok());
         REQUIRE(cut->units == share);
         for (const auto& items : cut->ranks) REQUIRE(items.size() == share);
@@ -60,7 +60,7 @@ TEST_CASE("cut: without masks the shares are equal", "[plan][exhaustive]") {
 }
 
 TEST_CASE("cut: Megatron's item is m*mbs*D + d*mbs + j", "[plan]") {
-  auto cut = CutBatch({CutMode::kMegatron, 2, Uneven::kError}, 12, 12, 3);
+  auto cut = CutBatch({CutMode::kMegatron, 2, Uneven::kError}, 12, 12, {3});
   REQUIRE(cut.ok());
   CHECK(cut->ranks[1] == std::vector<std::uint64_t>{2, 3, 8, 9});
 }

@@ -194,7 +194,8 @@ TEST_CASE("golden: cut and sample ids", "[plan][golden]") {
     const CutRule rule{c.at("mode") == "megatron" ? CutMode::kMegatron
                                                   : CutMode::kStrided,
                        c.at("micro"), Uneven::kMask};
-    auto cut = CutBatch(rule, c.at("batch"), c.at("samples"), c.at("world"));
+    auto cut = CutBatch(rule, c.at("batch"), c.at("samples"),
+                        {c.at("world").get<std::uint32_t>()});
     REQUIRE(cut.ok());
     CHECK(cut->units == c.at("units").get<std::uint64_t>());
     CHECK(cut->ranks == c.at("ranks").get<std::vector<U64s>>());

@@ -152,7 +152,7 @@ TEST_CASE("lanes: ranks that divide them keep each lane whole", "[plan][lanes]")
     const Planner planner = Make(w);
     for (std::uint32_t world = 1; world <= w.feed.lanes + 2; ++world) {
       const auto batch = planner.PlanStep({3});
-      const auto cut = planner.Cut(*batch, world);
+      const auto cut = planner.Cut(*batch, {world});
       if (w.feed.lanes % world != 0) {
         REQUIRE(cut.status().message().find("cannot share") != std::string::npos);
         continue;

@@ -45,7 +45,8 @@ Samples ThroughRanks(const Planner& planner, std::uint64_t steps,
     auto batch = planner.PlanStep({k});
     REQUIRE(batch.ok());
     Samples merged(batch->samples.size());
-    auto cut = CutBatch({}, batch->global_batch, batch->samples.size(), world);
+    auto cut =
+        CutBatch({}, batch->global_batch, batch->samples.size(), {world});
     REQUIRE(cut.ok());
     for (std::uint32_t r = 0; r < world; ++r) {
       for (std::size_t j = 0; j < cut->ranks[r].size(); ++j) {

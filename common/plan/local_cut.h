@@ -1,0 +1,42 @@
+#ifndef PENSTOCK_COMMON_PLAN_LOCAL_CUT_H_
+#define PENSTOCK_COMMON_PLAN_LOCAL_CUT_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/format/capture_index.h"
+#include "common/plan/sample.h"
+
+// The cut that keeps units on the nodes where their bytes are wanted again.
+namespace penstock::plan {
+
+// Data ranks on nodes: rank r is on node r div ranks_per_node.
+struct DataRanks {
+  std::uint32_t world = 1;
+  std::uint32_t ranks_per_node = 0;  // 0: all on one
+
+  std::uint32_t NodeOf(std::uint32_t rank) const {
+    return ranks_per_node == 0 ? 0 : rank / ranks_per_node;
+  }
+  std::uint32_t nodes() const { return NodeOf(world - 1) + 1; }
+};
+
+// The home of a sample: of the extent that holds its first frame. The node with the
+// highest draw, so that another number of nodes moves as few extents as can be.
+std::uint32_t HomeOf(Seed seed, const Sample& sample,
+                     const format::CaptureIndexView& index, std::uint32_t nodes);
+
+// The rank of each unit, by its home. Ranks get as many as in a strided cut. In global
+// order: units go home while their node has room, then what is left goes to the first
+// node with room; on a node to its ranks in turn.
+std::vector<std::uint32_t> LocalRanks(std::span<const std::uint32_t> homes,
+                                      const DataRanks& ranks);
+
+// Share of the units that are on their home node.
+double HomeShare(std::span<const std::uint32_t> homes,
+                 std::span<const std::uint32_t> ranks, const DataRanks& world);
+
+}  // namespace penstock::plan
+
+#endif  // PENSTOCK_COMMON_PLAN_LOCAL_CUT_H_
