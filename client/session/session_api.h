@@ -107,7 +107,7 @@ typedef struct psg_api {
 } psg_api;
 
 // The one exported symbol. NULL for another version.
-#define PSG_API_VERSION 3
+#define PSG_API_VERSION 4
 const psg_api* psg_get_api(int version);
 
 #ifdef __cplusplus

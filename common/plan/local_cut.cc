@@ -46,9 +46,10 @@ std::vector<std::uint64_t> RoomOf(std::uint64_t units, std::uint32_t world) {
 
 }  // namespace
 
-std::uint32_t HomeOf(Seed seed, const Sample& sample,
-                     const format::CaptureIndexView& index, std::uint32_t nodes) {
-  const random::Key key = random::MakeKey(seed, "plan.local");
+std::uint32_t HomeOf(const Sample& sample,
+                     const format::CaptureIndexView& index,
+                     std::uint32_t nodes) {
+  const random::Key key = random::MakeKey(Seed{0}, "plan.local");
   const std::uint64_t extent =
       First8(index.captures[sample.capture].id) +
       random::kGolden * (ExtentOf(sample, index) + 1);

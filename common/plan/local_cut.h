@@ -19,13 +19,15 @@ struct DataRanks {
   std::uint32_t NodeOf(std::uint32_t rank) const {
     return ranks_per_node == 0 ? 0 : rank / ranks_per_node;
   }
-  std::uint32_t nodes() const { return NodeOf(world - 1) + 1; }
+  std::uint32_t nodes() const { return world == 0 ? 1 : NodeOf(world - 1) + 1; }
 };
 
-// The home of a sample: of the extent that holds its first frame. The node with the
-// highest draw, so that another number of nodes moves as few extents as can be.
-std::uint32_t HomeOf(Seed seed, const Sample& sample,
-                     const format::CaptureIndexView& index, std::uint32_t nodes);
+// The home of a sample: of the extent that holds its first frame. The node with
+// the highest draw, so that another number of nodes moves as few extents as can
+// be. Of the data alone, so that all jobs of a cluster have the same homes.
+std::uint32_t HomeOf(const Sample& sample,
+                     const format::CaptureIndexView& index,
+                     std::uint32_t nodes);
 
 // The rank of each unit, by its home. Ranks get as many as in a strided cut. In global
 // order: units go home while their node has room, then what is left goes to the first

@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -220,6 +221,39 @@ absl::StatusOr<Amplification> DecodeAmplification(
   const std::uint64_t common = std::gcd(total, shares);
   out.mean_nodes = {total / common, shares / common};
   return out;
+}
+
+absl::StatusOr<std::uint32_t> DataRanksPerNode(const Mesh& mesh,
+                                               std::uint32_t ranks_per_node) {
+  if (ranks_per_node == 0) return 0;
+  std::vector<std::uint32_t> nodes(mesh.DataWorld());
+  for (std::uint32_t r = 0; r < mesh.size(); ++r) {
+    PENSTOCK_ASSIGN_OR_RETURN(const Rank leader, mesh.AckLeader({r}));
+    PENSTOCK_ASSIGN_OR_RETURN(const Rank data, mesh.DataRank({r}));
+    if (leader.value == r) nodes[data.value] = r / ranks_per_node;
+  }
+  const auto of_first = static_cast<std::uint32_t>(
+      std::count(nodes.begin(), nodes.end(), nodes[0]));
+  std::set<std::uint32_t> seen;
+  for (std::uint32_t d = 0; d < nodes.size(); ++d) {
+    // The first of a node's, or beside the one before it.
+    const bool good = d % of_first == 0 ? seen.insert(nodes[d]).second
+                                        : nodes[d] == nodes[d - 1];
+    if (good) continue;
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = "mesh " + mesh.Text(),
+         .what =
+             "its nodes do not have the same number of data ranks, one after "
+             "the other",
+         .found = absl::StrCat(ranks_per_node, " ranks a node: data rank ", d,
+                               " is led on node ", nodes[d], ", node ",
+                               nodes[0], " leads ", of_first),
+         .expected = absl::StrCat("data rank d on node d / ", of_first),
+         .action = "correct ranks_per_node or the order of the axes; only "
+                   "cut: local needs it"});
+  }
+  return of_first;
 }
 
 }  // namespace penstock::plan

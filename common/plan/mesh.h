@@ -129,6 +129,14 @@ struct Amplification {
 absl::StatusOr<Amplification> DecodeAmplification(const Mesh& mesh,
                                                   std::uint32_t ranks_per_node);
 
+// How many data ranks a node has, as DataRanks counts them: a data rank is on
+// the node of its leader. 0 ranks_per_node: 0, one node. O(ranks).
+//
+// kInvalidArgument: nodes do not have the same number of them, one after the
+// other
+absl::StatusOr<std::uint32_t> DataRanksPerNode(const Mesh& mesh,
+                                               std::uint32_t ranks_per_node);
+
 }  // namespace penstock::plan
 
 #endif  // PENSTOCK_COMMON_PLAN_MESH_H_

@@ -242,7 +242,7 @@ std::vector<std::uint32_t> Planner::HomesOf(const GlobalBatch& batch,
   out.reserve(batch.units.size());
   for (const Unit& u : batch.units) {
     const Sample& s = batch.samples[u.first];
-    out.push_back(HomeOf(feed().seed, s, inputs()[s.source].index, nodes));
+    out.push_back(HomeOf(s, inputs()[s.source].index, nodes));
   }
   return out;
 }

@@ -179,13 +179,15 @@ void PrintBalance(const OpenedFeed& feed, const plan::GlobalBatch& batch,
                         report.lower_bound));
 }
 
-// --ranks-per-node counts ranks of the mesh; data ranks follow each other in
-// it.
-std::uint32_t DataRanksPerNode(const PlanFlags& flags,
-                               const std::optional<plan::Mesh>& mesh) {
-  if (!mesh || flags.ranks_per_node == 0) return flags.ranks_per_node;
-  return std::max(1u,
-                  flags.ranks_per_node / (mesh->size() / mesh->DataWorld()));
+// --ranks-per-node counts ranks of the mesh, where there is one.
+absl::StatusOr<plan::DataRanks> DataRanksOf(
+    const OpenedFeed& feed, const PlanFlags& flags,
+    const std::optional<plan::Mesh>& mesh) {
+  plan::DataRanks out{flags.world, flags.ranks_per_node};
+  if (!mesh || feed.feed().cut != plan::CutMode::kLocal) return out;
+  PENSTOCK_ASSIGN_OR_RETURN(
+      out.ranks_per_node, plan::DataRanksPerNode(*mesh, flags.ranks_per_node));
+  return out;
 }
 
 absl::Status RunPlan(PlanFlags flags, bool json) {
@@ -200,7 +202,8 @@ absl::Status RunPlan(PlanFlags flags, bool json) {
   PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
   ShowCounting(feed);
   if (flags.shapes) return PrintShapes(feed, flags.world, json);
-  const plan::DataRanks ranks{flags.world, DataRanksPerNode(flags, mesh)};
+  PENSTOCK_ASSIGN_OR_RETURN(const plan::DataRanks ranks,
+                            DataRanksOf(feed, flags, mesh));
   if (flags.heatmap) {
     return PrintHeatmap(feed, {*flags.heatmap, flags.step, flags.to, ranks}, json);
   }

@@ -12,7 +12,8 @@
 namespace penstock::cli {
 namespace {
 
-constexpr std::uint64_t kSteps = 64;  // that the expected share is the mean of
+constexpr std::uint64_t kSteps = 64;  // that the expected share is the mean of,
+constexpr std::uint64_t kUnits = 1u << 18;  // or fewer that have so many units
 
 struct Shares {
   double local = 0, strided = 0;
@@ -38,7 +39,9 @@ absl::Status PrintHomes(const dataset::OpenedFeed& feed,
   const Shares here = SharesOf(feed, batch, ranks);
   Shares mean;
   double steps = 0;
-  for (std::uint64_t k = batch.step.value; steps < kSteps; ++k) {
+  std::uint64_t units = 0;
+  for (std::uint64_t k = batch.step.value; steps < kSteps && units < kUnits;
+       ++k) {
     const auto next = feed.PlanStep({k});
     if (next.status().code() == absl::StatusCode::kOutOfRange) break;
     PENSTOCK_RETURN_IF_ERROR(next.status());
@@ -46,6 +49,7 @@ absl::Status PrintHomes(const dataset::OpenedFeed& feed,
     mean.local += shares.local;
     mean.strided += shares.strided;
     ++steps;
+    units += next->units.size();
   }
   mean.local /= steps;
   mean.strided /= steps;

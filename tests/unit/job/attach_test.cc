@@ -120,6 +120,10 @@ TEST_CASE("attach: the same incarnation joins, nothing is evaluated again",
     i.data_world = 8;
     CheckNames(DecideAttach(&record, i).status(), "data ranks", "8", "4");
     i = Intent();
+    i.ranks_per_node = 2;
+    CheckNames(DecideAttach(&record, i).status(), "data ranks on a node", "2",
+               "0");
+    i = Intent();
     i.content_digest = "c2";
     CheckNames(DecideAttach(&record, i).status(), "content", "c2", "c1");
     i = Intent();
@@ -139,6 +143,7 @@ TEST_CASE("attach: a new incarnation opens the next generation", "[job]") {
   AttachIntent i = Intent();
   i.incarnation = "run-2";
   i.data_world = 2;
+  i.ranks_per_node = 1;
   SECTION("new refuses an existing job") {
     CHECK(DecideAttach(&record, i).status().code() ==
           absl::StatusCode::kAlreadyExists);
@@ -151,6 +156,8 @@ TEST_CASE("attach: a new incarnation opens the next generation", "[job]") {
     const auto next = Apply(record, *d->event);
     REQUIRE(next.ok());
     CHECK(next->generation.data_world == 2);
+    CHECK(next->generation.ranks_per_node == 1);
+    CHECK(record.generation.ranks_per_node == 0);
     CHECK(next->generation.number == 2);
     SECTION("the old incarnation is fenced") {
       const auto status = DecideAttach(&*next, Intent()).status();

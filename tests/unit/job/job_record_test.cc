@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "common/hash/hash.h"
+
 namespace penstock::job {
 namespace {
 
@@ -101,11 +103,32 @@ TEST_CASE("checkpoints: names are written once, repeats are the same (B-8)",
   }
 }
 
+TEST_CASE("job record: one of version 1 has all ranks on one node", "[job]") {
+  const JobRecord record = Made({Create(), NameCheckpoint{1, "a", 5}});
+  std::vector<std::uint8_t> bytes = EncodeRecord(record);
+  // Before the map the generation ended with start_step; behind it lie the
+  // lists of fenced generations and checkpoints and the ledger's count and
+  // digest.
+  const std::size_t behind = 4 + 4 + (4 + 1 + 8) + 8 + 4;
+  const auto map = bytes.end() - 4 - static_cast<std::ptrdiff_t>(behind) - 4;
+  bytes.erase(map, map + 4);
+  bytes[4] = 1;
+  bytes.resize(bytes.size() - 4);
+  const std::uint32_t crc = hash::Crc32c(bytes);
+  for (int i = 0; i < 4; ++i) {
+    bytes.push_back(static_cast<std::uint8_t>(crc >> 8 * i));
+  }
+  const auto back = DecodeRecord(bytes);
+  REQUIRE(back.ok());
+  CHECK(*back == record);
+}
+
 TEST_CASE("job record: bytes and back; no flipped bit or cut passes",
           "[job]") {
-  const JobRecord record = Made(
-      {Create(), NameCheckpoint{1, "a", 5}, NameCheckpoint{1, "b", 6},
-       OpenGeneration{{2, "run-2", 8, 6}, {6, "0a", "c9"}}});
+  const JobRecord record =
+      Made({Create(), NameCheckpoint{1, "a", 5}, NameCheckpoint{1, "b", 6},
+            OpenGeneration{{2, "run-2", 8, 6, 4}, {6, "0a", "c9"}}});
+  CHECK(record.generation.ranks_per_node == 4);
   const auto bytes = EncodeRecord(record);
   const auto back = DecodeRecord(bytes);
   REQUIRE(back.ok());

@@ -32,8 +32,8 @@ TEST_CASE("golden: homes and local cuts", "[plan][golden]") {
     const std::uint32_t capture = c.at("capture");
     const Sample s{.capture = capture, .track = capture,
                    .start_frame = 10 * c.at("extent").get<std::uint64_t>() + 3};
-    CHECK(HomeOf(Seed{c.at("seed").get<std::uint64_t>()}, s, format::ViewOf(rows),
-                 c.at("nodes")) == c.at("home").get<std::uint32_t>());
+    CHECK(HomeOf(s, format::ViewOf(rows), c.at("nodes")) ==
+          c.at("home").get<std::uint32_t>());
   }
   for (const Json& c : golden.at("cuts")) {
     INFO(c.dump());
@@ -83,13 +83,48 @@ TEST_CASE("local cut: every small world", "[plan][local]") {
   }
 }
 
+TEST_CASE("local cut: the home is that of the extent of the first frame",
+          "[plan][local]") {
+  // Three extents in two shards, two GOPs each.
+  test::TrackShape track;
+  track.rows = 60;
+  track.runs = {{0, 60}};
+  track.gops.assign(6, {10, 0});
+  auto rows = test::MakeIndex(std::vector<test::TrackShape>{track});
+  const std::uint32_t shard[] = {3, 3, 3, 3, 4, 4};
+  const std::uint64_t offset[] = {8288,          8692, 1 << 20,
+                                  (1 << 20) + 7, 4096, 5000};
+  for (std::size_t g = 0; g < 6; ++g) {
+    rows.gops[g].shard = shard[g];
+    rows.gops[g].offset = offset[g];
+  }
+  rows.extents = {{0, 3, 8192, 4096, 0, 1},
+                  {0, 3, 1 << 20, 4096, 1, 2},
+                  {0, 4, 4096, 4096, 2, 3}};
+  rows.captures[0].extent_count = 3;
+  const auto homes = [&](std::uint64_t frame, std::uint32_t frames) {
+    std::vector<std::uint32_t> out;
+    for (std::uint32_t nodes = 1; nodes <= 40; ++nodes) {
+      out.push_back(HomeOf({.start_frame = frame, .frames = frames},
+                           format::ViewOf(rows), nodes));
+    }
+    return out;
+  };
+  CHECK(homes(0, 1) == homes(19, 1));
+  CHECK(homes(0, 1) == homes(19, 30));
+  CHECK(homes(20, 1) == homes(39, 1));
+  CHECK(homes(40, 1) == homes(59, 1));
+  CHECK(homes(0, 1) != homes(20, 1));
+  CHECK(homes(20, 1) != homes(40, 1));
+}
+
 TEST_CASE("local cut: few extents move when a node is added", "[plan][local]") {
   const auto rows = test::MakeIndex(std::vector<std::uint64_t>(200, 50));
   int moved = 0;
   for (std::uint32_t c = 0; c < 200; ++c) {
     const Sample s{.capture = c, .track = c};
-    const auto four = HomeOf(Seed{1}, s, format::ViewOf(rows), 4);
-    const auto five = HomeOf(Seed{1}, s, format::ViewOf(rows), 5);
+    const auto four = HomeOf(s, format::ViewOf(rows), 4);
+    const auto five = HomeOf(s, format::ViewOf(rows), 5);
     REQUIRE((five == four || five == 4));
     moved += five == 4 ? 1 : 0;
   }

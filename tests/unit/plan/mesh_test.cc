@@ -189,5 +189,24 @@ TEST_CASE("B-30: the nodes that decode one share", "[plan]") {
   CHECK(large.mean_nodes == Fraction{1024, 1});
 }
 
+TEST_CASE("the data ranks of a node, as a local cut counts them", "[plan]") {
+  const auto of = [](const char* text, std::uint32_t ranks_per_node,
+                     MeshOrder order = MeshOrder::kTorchTitan) {
+    return DataRanksPerNode(ParseMesh(text, order).value(), ranks_per_node);
+  };
+  CHECK(of("dp=16", 8).value() == 8);
+  CHECK(of("dp=16", 0).value() == 0);
+  CHECK(of("dp=10", 4).value() == 4);  // the last node has 2
+  CHECK(of("dp=8,tp=4", 8).value() == 2);
+  CHECK(of("dp=4,tp=16", 8).value() == 1);  // on the node of its leader
+  CHECK(of("dp=4", 100).value() == 4);
+  // pp outermost: the leaders are the ranks of the first stage.
+  CHECK(of("pp=2,dp=8", 8).value() == 8);
+  CHECK(of("pp=2,dp=8", 8, MeshOrder::kMegatronTpPpDp).value() == 4);
+  CHECK(of("dp=8,tp=3", 8).value() == 3);  // nodes lead 3, 3, 2
+  CHECK(of("dp=9,tp=3", 8).status().code() ==
+        absl::StatusCode::kInvalidArgument);  // 3, 3, 2, 1
+}
+
 }  // namespace
 }  // namespace penstock::plan
