@@ -235,7 +235,7 @@ class PlanHeatmap(unittest.TestCase):
                                       "--world", world)
             self.assertEqual(said["rows"], rows)
             self.assertEqual(len(picture.cells), 2 * rows)
-        self.assertIn("16", picture.texts)  # the second row's first rank
+        self.assertIn("80", picture.texts)  # the sixth row
         self.assertIn("first data rank of the row", picture.texts)
         self.assertIn("rank 992-999: ", picture.cells[-1].find(SVG + "title").text)
 
