@@ -295,13 +295,16 @@ absl::StatusOr<View> View::FromRows(const ViewSpec& spec, const ViewRows& rows,
   }
   if (rows.pieces.empty() != (rows.size == 0)) return bad("windows without pieces", 0);
   std::uint64_t next = 0;  // at least so many windows come before
+  std::uint32_t slot = 0;  // of the piece before
   for (std::size_t i = 0; i < rows.pieces.size(); ++i) {
     const ViewPiece& p = rows.pieces[i];
     if (p.first < next || (i == 0 && p.first != 0) || p.first >= rows.size ||
-        p.start >= starts || p.slot >= rows.slots.size() || p.reserved != 0) {
-      return bad("a piece outside the windows or the index", i);
+        p.start >= starts || p.slot < slot || p.slot >= rows.slots.size() ||
+        p.reserved != 0) {
+      return bad("a piece outside the windows, the captures or the index", i);
     }
     next = p.first + 1;
+    slot = p.slot;
   }
   View view;
   view.spec_ = spec;

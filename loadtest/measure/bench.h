@@ -18,6 +18,7 @@ struct Bench {
   std::string captures; // folder of the recordings
   std::string dataset;  // imported from them
   int pairs = 7;
+  bool full_scale = false;  // of generated datasets
 };
 
 double NowSeconds();
@@ -61,6 +62,11 @@ absl::StatusOr<std::vector<Ratio>> MeasureDelivery(const Bench& bench);
 absl::StatusOr<std::vector<Ratio>> MeasureRemote(const Bench& bench);
 absl::StatusOr<std::vector<Ratio>> MeasureAttach(const Bench& bench);
 absl::StatusOr<std::vector<Ratio>> MeasurePlan(const Bench& bench);
+absl::StatusOr<std::vector<Ratio>> MeasureOpen(const Bench& bench);
+
+// Opens a feed in this process and prints seconds and the MiB that are resident
+// after it and were at most: what MeasureOpen runs programs for.
+absl::Status OpenFeedAndPrint(const std::string& feed, const std::string& cache);
 
 }  // namespace penstock::loadtest
 

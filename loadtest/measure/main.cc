@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 
 #include "absl/strings/str_format.h"
 #include "common/status/status.h"
@@ -22,7 +24,18 @@ constexpr Measure kMeasures[] = {{"read", MeasureRead},
                                  {"delivery", MeasureDelivery},
                                  {"remote", MeasureRemote},
                                  {"attach", MeasureAttach},
-                                 {"plan", MeasurePlan}};
+                                 {"plan", MeasurePlan},
+                                 {"open", MeasureOpen}};
+
+bool Wanted(const std::vector<std::string>& only, const std::string& name) {
+  return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
+}
+
+// All but the last two read recordings.
+bool NeedsCaptures(const std::vector<std::string>& only) {
+  return std::any_of(std::begin(kMeasures), std::end(kMeasures) - 2,
+                     [&](const Measure& m) { return Wanted(only, m.name); });
+}
 
 void Print(const Ratio& r) {
   std::printf("| %s | %.1f | %.1f | %s | %.2f | %.0f %% | %s %.2f | %s | %s |\n",
@@ -33,18 +46,17 @@ void Print(const Ratio& r) {
 }
 
 absl::Status Run(Bench bench, const std::vector<std::string>& only) {
-  bench.dataset = bench.scratch + "/dataset";
-  PENSTOCK_RETURN_IF_ERROR(
-      Shell(absl::StrFormat("%s/penstock import %s --out %s 2>/dev/null",
-                            bench.bin, bench.captures, bench.dataset))
-          .status());
+  if (NeedsCaptures(only)) {
+    bench.dataset = bench.scratch + "/dataset";
+    PENSTOCK_RETURN_IF_ERROR(
+        Shell(absl::StrFormat("%s/penstock import %s --out %s 2>/dev/null",
+                              bench.bin, bench.captures, bench.dataset))
+            .status());
+  }
   std::printf("| what | ours | theirs | unit | ratio | spread | bound | verdict "
               "| note |\n|---|---|---|---|---|---|---|---|---|\n");
   for (const Measure& m : kMeasures) {
-    if (!only.empty() &&
-        std::find(only.begin(), only.end(), m.name) == only.end()) {
-      continue;
-    }
+    if (!Wanted(only, m.name)) continue;
     PENSTOCK_ASSIGN_OR_RETURN(const auto ratios, m.run(bench));
     for (const Ratio& r : ratios) Print(r);
   }
@@ -66,8 +78,23 @@ int main(int argc, char** argv) {
   app.add_option("--pairs", bench.pairs, "pairs of each measure")
       ->check(CLI::Range(1, 101));
   app.add_option("--scratch", dir, "where a scratch folder is made (a disk)");
-  app.add_option("measures", only, "read, decode, delivery, remote, attach, plan");
+  std::string scale = "quick";
+  app.add_option("--scale", scale, "of generated datasets: quick (10^5 captures) or full (10^6)")
+      ->check(CLI::IsMember({"quick", "full"}));
+  std::string feed, cache;
+  app.add_option("--open-feed", feed, "only open this feed and print how it went");
+  app.add_option("--cache", cache, "with --open-feed: folder of the selection cache");
+  app.add_option("measures", only,
+                 "read, decode, delivery, remote, attach, plan, open");
   CLI11_PARSE(app, argc, argv);
+  if (!feed.empty()) {
+    const absl::Status opened = penstock::loadtest::OpenFeedAndPrint(feed, cache);
+    if (opened.ok()) return 0;
+    std::fprintf(stderr, "penstock-loadtest: %s\n",
+                 std::string(opened.message()).c_str());
+    return penstock::ExitCodeOf(opened);
+  }
+  bench.full_scale = scale == "full";
   bench.captures = std::filesystem::absolute(bench.captures).string();
   std::string scratch = dir + "/penstock-loadtest.XXXXXX";
   if (::mkdtemp(scratch.data()) == nullptr) {

@@ -342,6 +342,7 @@ std::optional<OpenedFeed> Reopen(const plan::FeedSpec& feed, const Kept& kept,
     auto s = FromCache(feed, feed.sources[i], source, cached->file, dir, datasets);
     if (!s.ok()) return std::nullopt;
     selected.push_back(*std::move(s));
+    cached->file->Release();  // looked through once
   }
   OpenedFeed out;
   if (!Finish(out, feed, std::move(selected), where).ok()) return std::nullopt;

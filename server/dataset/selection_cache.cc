@@ -1,5 +1,6 @@
 #include "server/dataset/selection_cache.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <type_traits>
@@ -12,6 +13,7 @@ namespace {
 constexpr std::string_view kMagic = "PSSEL01\n";
 constexpr std::size_t kAlign = 8;
 constexpr std::size_t kSumBytes = sizeof(Digest128);
+constexpr std::size_t kPartBytes = 4u << 20;  // mapped at a time while checking
 
 // Values one after the other, each at a multiple of 8, zeros between.
 class Writer {
@@ -164,8 +166,9 @@ CachedSource GetSource(Reader& in) {
 }
 
 // The bytes between head and sum when both are right.
-std::optional<std::span<const std::uint8_t>> BodyOf(
-    std::span<const std::uint8_t> bytes, const Digest256& key) {
+std::optional<std::span<const std::uint8_t>> BodyOf(const MappedFile& file,
+                                                    const Digest256& key) {
+  std::span<const std::uint8_t> bytes = file.bytes();
   const std::size_t head = kMagic.size() + key.size();
   if (bytes.size() < head + kSumBytes ||
       std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0 ||
@@ -175,7 +178,12 @@ std::optional<std::span<const std::uint8_t>> BodyOf(
   Digest128 sum;
   std::memcpy(&sum, bytes.last(kSumBytes).data(), sizeof sum);
   bytes = bytes.first(bytes.size() - kSumBytes);
-  if (hash::Xxh3_128(bytes) != sum) return std::nullopt;
+  hash::Xxh3Stream xxh3;
+  for (std::size_t at = 0; at < bytes.size(); at += kPartBytes) {
+    xxh3.Update(bytes.subspan(at, std::min(kPartBytes, bytes.size() - at)));
+    file.Release();
+  }
+  if (xxh3.Digest() != sum) return std::nullopt;
   return bytes.subspan(head);
 }
 
@@ -199,7 +207,7 @@ std::optional<CachedSelection> ReadSelection(const std::string& path,
   if (!mapped.ok()) return std::nullopt;
   CachedSelection out;
   out.file = std::make_shared<const MappedFile>(*std::move(mapped));
-  const auto body = BodyOf(out.file->bytes(), key);
+  const auto body = BodyOf(*out.file, key);
   if (!body) return std::nullopt;
   Reader in(*body);
   for (std::uint64_t n = in.Count(); n > 0 && in.good(); --n) {

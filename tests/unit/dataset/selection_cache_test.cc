@@ -162,6 +162,7 @@ TEST_CASE("selection cache: rows that lie are refused though their sum is right"
   SECTION("a track outside") { slots[1].track = 6; }
   SECTION("no stride") { slots[0].stride = 0; }
   SECTION("a piece of no slot") { pieces[2].slot = 6; }
+  SECTION("captures out of order") { std::swap(pieces[0].slot, pieces.back().slot); }
   SECTION("pieces out of order") { pieces[2].first = pieces[1].first; }
   SECTION("a first piece that is not") { pieces[0].first = 1; }
   SECTION("more pieces than windows") { bad.size = pieces.back().first; }
