@@ -9,7 +9,7 @@
 set -euo pipefail
 source_dir="$(cd "$(dirname "$0")/.." && pwd)"
 folder="${1:?usage: tests/vectors.sh BUILD_FOLDER}"
-golden=(plan_test format_test layout_test)
+golden=(plan_vectors format_test layout_test)
 whole=(hash_test random_test)  # what the others stand on
 
 kinds=('gcc -O0' 'gcc -O3' 'clang -O0' 'clang -O3')
@@ -46,6 +46,16 @@ run() {  # folder; every program, also after one that fails
   done
   return "$failed"
 }
+
+# A file with vectors that plan_vectors lacks would go unseen.
+for file in "$source_dir"/tests/unit/plan/*.cc; do
+  if grep -q '\[golden\]' "$file" &&
+      ! grep -A 2 '^set(golden' "$source_dir/tests/unit/plan/CMakeLists.txt" |
+        grep -qw "$(basename "$file")"; then
+    echo "tests/vectors.sh: $file has vectors; put it into \`golden\` beside it" >&2
+    exit 1
+  fi
+done
 
 mkdir -p "$folder"
 wrong=0

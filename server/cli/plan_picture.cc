@@ -218,10 +218,11 @@ void Drawing::Key() {
   svg_.Text({kLeft + 34, kY + 10}, absl::StrFormat("%.2f", 1 - spread_),
             "text-anchor=\"end\"");
   svg_.Text({right + 6, kY + 10},
-            absl::StrFormat(spread_ < 1 ? "%.2f" : "%.2f and more", 1 + spread_));
-  svg_.Rect({right + 130, kY, 12, 12}, "fill=\"#f4f4f4\" stroke=\"#888888\"");
-  svg_.Rect({right + 130, kY + 8, 12, 4}, "fill=\"#000000\"");
-  svg_.Text({right + 148, kY + 10}, absl::StrFormat("has masked %s", p_.units));
+            absl::StrFormat(spread_ < 1 ? "%.2f of the mean" : "%.2f of the mean and more",
+                            1 + spread_));
+  svg_.Rect({right + 190, kY, 12, 12}, "fill=\"#f4f4f4\" stroke=\"#888888\"");
+  svg_.Rect({right + 190, kY + 8, 12, 4}, "fill=\"#000000\"");
+  svg_.Text({right + 208, kY + 10}, absl::StrFormat("has masked %s", p_.units));
   svg_.End();
 }
 
@@ -263,10 +264,11 @@ void Drawing::RankAxis() {
   const auto every = static_cast<std::size_t>(Nice(std::ceil(13 / cell_height_)));
   for (std::size_t r = 0; r < p_.steps[0].size(); r += every) {
     const double y = kTop + (static_cast<double>(r) + 0.5) * cell_height_;
-    svg_.Text({kLeft - 6, y + 4}, Ranks(p_, r), "text-anchor=\"end\"");
+    svg_.Text({kLeft - 6, y + 4}, absl::StrFormat("%d", r * p_.ranks_of_row),
+              "text-anchor=\"end\"");
   }
   const double middle = kTop + Rows() * cell_height_ / 2;
-  svg_.Text({18, middle}, "data rank",
+  svg_.Text({18, middle}, p_.ranks_of_row > 1 ? "first data rank of the row" : "data rank",
             absl::StrFormat("text-anchor=\"middle\" transform=\"rotate(-90 18 %s)\"",
                             Pixels(middle)));
 }

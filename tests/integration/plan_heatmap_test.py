@@ -235,7 +235,9 @@ class PlanHeatmap(unittest.TestCase):
                                       "--world", world)
             self.assertEqual(said["rows"], rows)
             self.assertEqual(len(picture.cells), 2 * rows)
-        self.assertIn("0-15", picture.texts)
+        self.assertIn("80", picture.texts)  # the sixth row
+        self.assertIn("first data rank of the row", picture.texts)
+        self.assertIn("rank 992-999: ", picture.cells[-1].find(SVG + "title").text)
 
     def test_refusals(self):
         at = ["--feed", "plain.yaml", "--step", 5]
