@@ -215,6 +215,8 @@ std::optional<CachedSelection> ReadSelection(const std::string& path,
   }
   for (std::uint64_t s = in.Count(); s > 0 && in.good(); --s) {
     out.sources.push_back(GetSource(in));
+    // Lengths lie between rows: the kernel maps what is around them as well.
+    out.file->Release();
   }
   if (!in.done()) return std::nullopt;
   return out;
