@@ -60,9 +60,8 @@ TEST_CASE("kill -9 of a rank: the next one finds the unacknowledged batch",
   const auto got = Digests(again->output());
   REQUIRE_FALSE(got.empty());
   const std::uint64_t first = got.begin()->first;
-  // What it acknowledged is not given again (its last words may be lost with
-  // it), what it did not is.
-  CHECK(first >= 1);
+  // What it did not acknowledge is given again. What it did may be too: that is told
+  // up to 64 ms late, and its last words are lost with it.
   CHECK(first <= 4);
   for (const auto& [step, digest] : got) CHECK(expected.at(step) == digest);
 }
