@@ -25,7 +25,7 @@ namespace {
 constexpr char kTables[] =
     "index:spans_of_capture table:captures table:conditions table:spans "
     "table:tracks ";
-// Catalogues have them since penstock 0.2; without them filters are slower.
+// Catalogues of earlier imports lack them; without them filters are slower.
 constexpr char kIndexes[] =
     "index:captures_by_player index:captures_by_session "
     "index:captures_by_title ";
