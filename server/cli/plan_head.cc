@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,41 +23,56 @@ using dataset::OpenedFeed;
 
 void Print(const std::string& line) { std::printf("%s\n", line.c_str()); }
 
-// What a source has of the mixture at a step; evaluation has none. With packing a
-// stage's place is known only where it begins: the mixture of its step is shown.
-std::uint32_t QuotaAt(const OpenedFeed& feed, std::uint32_t source,
-                      std::uint64_t step) {
+// The mixture that holds at the first unit of a step; none in evaluation.
+struct Holding {
+  std::shared_ptr<const plan::Stream> stream;
+  const plan::Segment* segment = nullptr;  // of the stream's schedule
+};
+
+absl::StatusOr<Holding> HoldingAt(const OpenedFeed& feed, std::uint64_t step) {
   const plan::Planner& p = *feed.planner;
-  if (feed.feed().mode == plan::Mode::kEvaluation) return 0;
-  return p.schedule().At(p.DataStep({step})).mixture->quota(source);
+  if (feed.feed().mode == plan::Mode::kEvaluation) return Holding{};
+  if (feed.packs == nullptr) {
+    return Holding{p.stream(), &p.schedule().At(p.DataStep({step}))};
+  }
+  // Stages begin where windows do: by the samples that were packed before.
+  const std::uint64_t first = p.UnitsBeforeStep({step});
+  const auto find = [&](plan::PackPlan* packs) -> absl::StatusOr<Holding> {
+    PENSTOCK_ASSIGN_OR_RETURN(const auto counts, packs->CountsBefore(first));
+    const auto position =
+        std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+    return Holding{packs->stream(), &packs->stream()->schedule().At(position)};
+  };
+  return feed.packs->With(first, find);
 }
 
-// Its lanes at a step; 0 without lanes.
-std::uint32_t LanesAt(const OpenedFeed& feed, std::uint32_t source,
-                      std::uint64_t step) {
-  if (feed.feed().lanes == 0) return 0;
-  const plan::Planner& p = *feed.planner;
-  return p.schedule().At(p.DataStep({step})).deal->LanesOf(source);
+std::uint32_t QuotaOf(const Holding& holding, std::uint32_t source) {
+  return holding.segment == nullptr ? 0 : holding.segment->mixture->quota(source);
 }
 
-// The strata of a source in the view that holds at a step.
-const std::vector<plan::Lineage::Stratum>* StrataAt(const OpenedFeed& feed,
-                                                    std::uint32_t source,
-                                                    std::uint64_t step) {
-  const plan::Planner& p = *feed.planner;
-  if (feed.feed().mode == plan::Mode::kEvaluation ||
-      feed.feed().sources[source].strata.by.empty()) {
+// 0 without lanes.
+std::uint32_t LanesOf(const Holding& holding, std::uint32_t source) {
+  return holding.segment == nullptr || !holding.segment->deal
+             ? 0
+             : holding.segment->deal->LanesOf(source);
+}
+
+// Null without strata.
+const std::vector<plan::Lineage::Stratum>* StrataOf(const OpenedFeed& feed,
+                                                    const Holding& holding,
+                                                    std::uint32_t source) {
+  if (holding.segment == nullptr || feed.feed().sources[source].strata.by.empty()) {
     return nullptr;
   }
-  const auto lineage =
-      p.schedule().At(p.DataStep({step})).starts[source].lineage;
+  const auto lineage = holding.segment->starts[source].lineage;
   if (lineage < 0) return nullptr;
-  return &p.schedule().lineages()[static_cast<std::size_t>(lineage)]->strata();
+  return &holding.stream->lineages()[static_cast<std::size_t>(lineage)]->strata();
 }
 
-Json StrataJson(const OpenedFeed& feed, std::uint32_t source, std::uint64_t step) {
+Json StrataJson(const OpenedFeed& feed, const Holding& holding,
+                std::uint32_t source) {
   Json out = Json::array();
-  if (const auto* strata = StrataAt(feed, source, step)) {
+  if (const auto* strata = StrataOf(feed, holding, source)) {
     for (const auto& s : *strata) {
       out.push_back({{"label", s.label},
                      {"samples", s.pool.samples()},
@@ -65,31 +82,32 @@ Json StrataJson(const OpenedFeed& feed, std::uint32_t source, std::uint64_t step
   return out;
 }
 
-Json SourceJson(const OpenedFeed& feed, std::uint32_t i, std::uint64_t step,
+Json SourceJson(const OpenedFeed& feed, const Holding& holding, std::uint32_t i,
                 std::uint64_t before) {
   const dataset::OpenedSource& s = feed.sources[i];
-  const auto quota = QuotaAt(feed, i, step);
+  const auto quota = QuotaOf(holding, i);
   return {{"name", s.name},
           {"dataset", s.dataset->dir()},
           {"dataset_id", s.dataset->id()},
           {"weight", plan::FormatDecimal(feed.feed().sources[i].weight)},
           {"quota", quota},
           {"quota_of", plan::kMixturePeriod},
-          {"lanes", LanesAt(feed, i, step)},
+          {"lanes", LanesOf(holding, i)},
           {"captures", s.captures.size()},
           {"samples", feed.planner->SourceSize(i)},
           {"selection_digest", hash::Hex(s.selection)},
-          {"strata", StrataJson(feed, i, step)},
+          {"strata", StrataJson(feed, holding, i)},
           {"samples_before", before}};
 }
 
-void PrintJson(const OpenedFeed& feed, std::uint64_t step, std::uint32_t world,
+void PrintJson(const OpenedFeed& feed, const Holding& holding, std::uint64_t step,
+               std::uint32_t world,
                const std::vector<std::uint64_t>& before,
                const std::optional<plan::PackFill>& fill) {
   const auto total = feed.TotalSteps();
   Json sources = Json::array();
   for (std::uint32_t i = 0; i < feed.sources.size(); ++i) {
-    sources.push_back(SourceJson(feed, i, step, before[i]));
+    sources.push_back(SourceJson(feed, holding, i, before[i]));
   }
   Json line{{"schema", kPlanSchema},
              {"type", "feed"},
@@ -115,7 +133,7 @@ void PrintJson(const OpenedFeed& feed, std::uint64_t step, std::uint32_t world,
   Print(line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-void PrintText(const OpenedFeed& feed, std::uint64_t step,
+void PrintText(const OpenedFeed& feed, const Holding& holding, std::uint64_t step,
                const std::vector<std::uint64_t>& before,
                const std::optional<plan::PackFill>& fill) {
   const auto total = feed.TotalSteps();
@@ -133,14 +151,14 @@ void PrintText(const OpenedFeed& feed, std::uint64_t step,
     Print(absl::StrFormat(
         "source     %s: weight %s, %d captures, %d samples, %d drawn before, "
         "dataset %s",
-        s.name, plan::FormatQuota(QuotaAt(feed, i, step)),
+        s.name, plan::FormatQuota(QuotaOf(holding, i)),
         s.captures.size(), feed.planner->SourceSize(i), before[i],
         s.dataset->id().substr(0, 12)));
     if (feed.feed().lanes != 0) {
-      Print(absl::StrFormat("  lanes    %d of %d", LanesAt(feed, i, step),
+      Print(absl::StrFormat("  lanes    %d of %d", LanesOf(holding, i),
                             feed.feed().lanes));
     }
-    if (const auto* strata = StrataAt(feed, i, step)) {
+    if (const auto* strata = StrataOf(feed, holding, i)) {
       for (const auto& g : *strata) {
         Print(absl::StrFormat("  group    \"%s\": weight %s, %d samples", g.label,
                               plan::FormatQuota(g.quota), g.pool.samples()));
@@ -163,6 +181,7 @@ void PrintText(const OpenedFeed& feed, std::uint64_t step,
 absl::Status PrintPlanHead(const OpenedFeed& feed, std::uint64_t step,
                            std::uint32_t world, bool json) {
   PENSTOCK_ASSIGN_OR_RETURN(const auto before, feed.CountsBefore({step}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Holding holding, HoldingAt(feed, step));
   std::optional<plan::PackFill> fill;
   if (feed.planner->packing()) {
     PENSTOCK_ASSIGN_OR_RETURN(const plan::PackPlan packs, feed.planner->MakePacks());
@@ -170,9 +189,9 @@ absl::Status PrintPlanHead(const OpenedFeed& feed, std::uint64_t step,
         fill, plan::ExpectedFill(*feed.planner->plan_inputs(), packs));
   }
   if (json) {
-    PrintJson(feed, step, world, before, fill);
+    PrintJson(feed, holding, step, world, before, fill);
   } else {
-    PrintText(feed, step, before, fill);
+    PrintText(feed, holding, step, before, fill);
   }
   return absl::OkStatus();
 }

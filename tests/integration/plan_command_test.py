@@ -7,6 +7,7 @@ Behaviours: B-6 (any world has the same global batch), B-23 (realised counts), B
 (each sample once), B-29 (costs over ranks), B-43 (explain reads no data).
 """
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -104,6 +105,22 @@ class PlanCommand(unittest.TestCase):
             self.assertEqual(sum(x["realised"] for x in lines), samples)
             for x in lines:  # two mixtures: within 2 of each where one ends
                 self.assertLess(abs(x["asked"] - x["realised"]), 4)
+
+    def test_packs_have_the_mixture_of_their_stage(self):
+        (self.dir / "packed.yaml").write_text(
+            (FEED % "strided").replace("microbatch: 2\n", "")
+            .replace("{by: [title], mode: uniform}", "{by: [title]}")
+            + "length: 10*frames\npacking: {tokens: 320, window: 32}\n")
+        env = dict(os.environ, XDG_CACHE_HOME=str(self.dir / "cache"))
+        quotas = []
+        for step in (0, 49, 60):
+            out = subprocess.run(
+                [str(BIN / "penstock"), "plan", "--feed", "packed.yaml", "--step",
+                 str(step), "--json"], cwd=self.dir, check=True, env=env,
+                capture_output=True, text=True).stdout
+            head = json.loads(out.splitlines()[0])
+            quotas.append([x["quota"] for x in head["sources"]])
+        self.assertEqual(quotas, [[43691, 21845], [43691, 21845], [16384, 49152]])
 
     def test_mesh(self):
         lines = self.lines("plan", "--feed", "strided.yaml", "--step", 0, "--mesh",
