@@ -101,8 +101,8 @@ absl::Status CheckPadding(const ConsumedBatch& batch, const BatchPart& part,
 
 }  // namespace
 
-absl::StatusOr<BatchItems> ReadItems(const ConsumedBatch& batch) {
-  BatchItems out;
+absl::StatusOr<std::vector<Digest128>> DigestItems(const ConsumedBatch& batch) {
+  std::vector<Digest128> out;
   for (const BatchPart& part : batch.parts) {
     const std::vector<Slice> slices = SlicesOf(batch, part);
     PENSTOCK_RETURN_IF_ERROR(CheckPadding(batch, part, slices));
@@ -117,10 +117,9 @@ absl::StatusOr<BatchItems> ReadItems(const ConsumedBatch& batch) {
           layout::AppendChunkDigests(bytes, chunks);
         }
       }
-      out.digests.push_back(layout::DigestOfDigests(chunks));
+      out.push_back(layout::DigestOfDigests(chunks));
     }
   }
-  out.frames = FramesOf(batch);
   return out;
 }
 

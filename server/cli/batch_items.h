@@ -10,19 +10,13 @@
 
 namespace penstock::cli {
 
-// A batch read back: what its samples hold, by the tensors alone.
-struct BatchItems {
-  std::vector<Digest128> digests;  // of the samples, in order
-  std::uint64_t frames = 0;        // of video, without padding
-};
-
-// Finds the samples by `sample_frames` (buckets), `cu_frames` (packing) or their
-// number, and digests their bytes where they lie.
+// Digests of the samples of a batch that is read back, in order. They are found by
+// `sample_frames` (buckets), `cu_frames` (packing) or their number.
 //
 // kDataLoss: what no sample fills is not zero
-absl::StatusOr<BatchItems> ReadItems(const ConsumedBatch& batch);
+absl::StatusOr<std::vector<Digest128>> DigestItems(const ConsumedBatch& batch);
 
-// Frames of its samples' video.
+// Frames of its samples' video, without padding.
 std::uint64_t FramesOf(const ConsumedBatch& batch);
 
 }  // namespace penstock::cli

@@ -139,9 +139,9 @@ absl::Status Consume(const FeedFlags& flags, bool json) {
     }
     std::string digest;
     if (flags.digest) {
-      PENSTOCK_ASSIGN_OR_RETURN(const BatchItems seen, ReadItems(*batch));
-      PENSTOCK_RETURN_IF_ERROR(CheckDigests(*batch, seen.digests));
-      digest = hash::Hex(layout::DigestOfDigests(seen.digests));
+      PENSTOCK_ASSIGN_OR_RETURN(const auto seen, DigestItems(*batch));
+      PENSTOCK_RETURN_IF_ERROR(CheckDigests(*batch, seen));
+      digest = hash::Hex(layout::DigestOfDigests(seen));
     }
     ++totals.steps;
     totals.bytes += batch->bytes.size();

@@ -1,6 +1,7 @@
 #include "server/dataset/packs.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <string_view>
@@ -89,7 +90,6 @@ absl::Status Packs::Load() {
     PENSTOCK_ASSIGN_OR_RETURN(plan_, planner_->MakePacks());
   }
   saved_windows_ = plan_.windows();
-  known_ = plan_.packs();
   return absl::OkStatus();
 }
 
@@ -133,7 +133,6 @@ absl::Status Packs::Count(std::uint64_t count) {
       return counts.status();
     }
     PENSTOCK_RETURN_IF_ERROR(plan_.Append(*counts).status());
-    known_ = plan_.packs();
     if (plan_.windows() - saved_windows_ >= kSaveEvery) Save();
     if (progress_) progress_(plan_.packs(), count);
   }

@@ -1,7 +1,6 @@
 #ifndef PENSTOCK_SERVER_DATASET_PACKS_H_
 #define PENSTOCK_SERVER_DATASET_PACKS_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -49,9 +48,6 @@ class Packs {
     return use(&plan_);
   }
 
-  // What is known now. Never waits for a counting.
-  std::uint64_t known() const { return known_; }
-
  private:
   Packs(std::shared_ptr<const plan::Planner> planner, const Digest256& key,
         std::string file, plan::PackPlan plan)
@@ -73,7 +69,6 @@ class Packs {
   std::mutex mutex_;
   plan::PackPlan plan_;             // under mutex_
   std::uint64_t saved_windows_ = 0;  // under mutex_
-  std::atomic<std::uint64_t> known_ = 0;
 };
 
 }  // namespace penstock::dataset
