@@ -7,42 +7,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_format.h"
 #include "common/plan/planner.h"
 #include "common/random/permutation.h"
+#include "loadtest/measure/plan_world.h"
 
 namespace penstock::loadtest {
 namespace {
 
 constexpr std::uint32_t kCaptures = 20'000;
-constexpr std::uint64_t kFrames = 50'000;  // windows of one frame
-constexpr std::uint32_t kSources = 300;
+constexpr std::uint32_t kFrames = 50'000;  // windows of one frame
 constexpr std::uint64_t kGlobalBatch = 1000;
-
-format::CaptureIndexRows Generate() {
-  format::CaptureIndexRows out;
-  for (std::uint32_t i = 0; i < kCaptures; ++i) {
-    format::CaptureRow capture{};
-    capture.first_track = i;
-    capture.track_count = 1;
-    out.captures.push_back(capture);
-    format::TrackRow track{};
-    track.capture = i;
-    track.kind = format::TrackKind::kVideo;
-    track.rows = kFrames;
-    track.first_run = i;
-    track.run_count = 1;
-    out.tracks.push_back(track);
-    format::RunRow run{};
-    run.track = i;
-    run.end_frame = kFrames;
-    out.runs.push_back(run);
-  }
-  return out;
-}
 
 std::uint64_t Indices(std::uint64_t n, std::uint64_t count) {
   const random::Permutation p(n, random::MakeKey(Seed{1}, "loadtest"));
@@ -52,24 +27,8 @@ std::uint64_t Indices(std::uint64_t n, std::uint64_t count) {
 }
 
 absl::StatusOr<std::uint64_t> Steps(std::uint64_t first, std::uint64_t count) {
-  const format::CaptureIndexRows rows = Generate();
-  plan::FeedSpec feed;
-  feed.name = "loops";
-  feed.global_batch = kGlobalBatch;
-  std::vector<plan::SourceInput> inputs(kSources);
-  for (std::uint32_t i = 0; i < kSources; ++i) {
-    plan::SourceSpec s;
-    s.name = absl::StrFormat("s%03d", i);
-    s.dataset = "generated";
-    s.weight.nanos = (1 + i % 7) * plan::kOne.nanos;
-    feed.sources.push_back(s);
-    inputs[i].index = format::ViewOf(rows);
-  }
-  feed.outputs.push_back({"times", plan::TimesOutput{}});
-  for (std::uint32_t i = 0; i < kCaptures; ++i) {
-    inputs[i % kSources].captures.push_back({i, i});
-  }
-  auto planner = plan::Planner::Create(std::move(feed), std::move(inputs));
+  const format::CaptureIndexRows rows = GenerateIndex(kCaptures, kFrames);
+  auto planner = plan::Planner::Create(GenerateFeed(kGlobalBatch), InputsOf(rows));
   if (!planner.ok()) return planner.status();
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < count; ++i) {

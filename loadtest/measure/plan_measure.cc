@@ -1,72 +1,19 @@
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "common/plan/planner.h"
 #include "common/random/permutation.h"
 #include "common/status/status.h"
 #include "loadtest/measure/bench.h"
+#include "loadtest/measure/plan_world.h"
 
 namespace penstock::loadtest {
 namespace {
 
 constexpr std::uint32_t kCaptures = 1'000'000;
 constexpr std::uint32_t kFrames = 1000;  // of a capture: 10^9 windows of one frame
-constexpr std::uint32_t kSources = 300;
 constexpr std::uint64_t kIndices = 4'000'000;
 constexpr std::uint32_t kRanks = 10'000;
 constexpr int kStepsTimed = 20;
-
-// A capture index as an import makes it, without captures behind it.
-format::CaptureIndexRows Generate() {
-  format::CaptureIndexRows out;
-  for (std::uint32_t i = 0; i < kCaptures; ++i) {
-    format::CaptureRow capture{};
-    capture.first_track = i;
-    capture.track_count = 1;
-    out.captures.push_back(capture);
-    format::TrackRow track{};
-    track.capture = i;
-    track.kind = format::TrackKind::kVideo;
-    track.rows = kFrames;
-    track.first_run = track.first_gop = i;
-    track.run_count = track.gop_count = 1;
-    out.tracks.push_back(track);
-    format::RunRow run{};
-    run.track = i;
-    run.end_frame = kFrames;
-    out.runs.push_back(run);
-    format::GopRow gop{};
-    gop.track = i;
-    gop.frame_count = kFrames;
-    out.gops.push_back(gop);
-  }
-  return out;
-}
-
-plan::FeedSpec FeedOf(std::uint64_t global_batch) {
-  plan::FeedSpec feed;
-  feed.name = "scale";
-  feed.global_batch = global_batch;
-  for (std::uint32_t i = 0; i < kSources; ++i) {
-    plan::SourceSpec s;
-    s.name = absl::StrFormat("s%03d", i);
-    s.dataset = "generated";
-    s.weight.nanos = (1 + i % 7) * plan::kOne.nanos;
-    feed.sources.push_back(s);
-  }
-  feed.outputs.push_back({"times", plan::TimesOutput{}});
-  return feed;
-}
-
-// Captures dealt to the sources in turn.
-std::vector<plan::SourceInput> InputsOf(const format::CaptureIndexRows& rows) {
-  std::vector<plan::SourceInput> out(kSources);
-  for (auto& input : out) input.index = format::ViewOf(rows);
-  for (std::uint32_t i = 0; i < kCaptures; ++i) {
-    out[i % kSources].captures.push_back({i, i});
-  }
-  return out;
-}
 
 absl::StatusOr<double> MillionIndices(std::uint64_t n) {
   const random::Permutation p(n, random::MakeKey(Seed{1}, "loadtest"));
@@ -106,17 +53,17 @@ absl::StatusOr<std::vector<Ratio>> MeasurePlan(const Bench& bench) {
                                 [] { return MillionIndices(1'000'000'000); }));
   PENSTOCK_RETURN_IF_ERROR(goal("permuted indices, n = 2^62 + 1", "M/s", 10, true,
                                 [] { return MillionIndices((1ull << 62) + 1); }));
-  const format::CaptureIndexRows rows = Generate();
+  const format::CaptureIndexRows rows = GenerateIndex(kCaptures, kFrames);
   const auto create = [&]() -> absl::StatusOr<double> {
     const double begin = NowSeconds();
     PENSTOCK_RETURN_IF_ERROR(
-        plan::Planner::Create(FeedOf(kRanks), InputsOf(rows)).status());
+        plan::Planner::Create(GenerateFeed(kRanks), InputsOf(rows)).status());
     return NowSeconds() - begin;
   };
   PENSTOCK_RETURN_IF_ERROR(goal("planner of 10^9 windows, 300 sources", "s", 5,
                                 false, create));
   PENSTOCK_ASSIGN_OR_RETURN(const auto planner,
-                            plan::Planner::Create(FeedOf(kRanks), InputsOf(rows)));
+                            plan::Planner::Create(GenerateFeed(kRanks), InputsOf(rows)));
   PENSTOCK_ASSIGN_OR_RETURN(
       Ratio steps, RunPairs("plan of step 10^6 / of step 10", "ms", bench.pairs, 1.05,
                             false, [&] { return StepMs(planner, 1'000'000); },
