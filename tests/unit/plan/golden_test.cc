@@ -1,7 +1,6 @@
 // The C++ against tests/golden/plan/plan.json, which restate.py makes from the
 // documents alone.
 #include <catch2/catch.hpp>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "common/config/feed_file.h"
@@ -11,7 +10,7 @@
 #include "common/plan/planner.h"
 #include "common/plan/strata.h"
 #include "common/random/permutation.h"
-#include "tests/unit/plan/small_world.h"
+#include "tests/unit/plan/golden_index.h"
 
 namespace penstock::plan {
 namespace {
@@ -20,33 +19,11 @@ using Json = nlohmann::json;
 using U64s = std::vector<std::uint64_t>;
 
 const Json& Golden() {
-  static const Json golden = [] {
-    std::ifstream in(PENSTOCK_SOURCE_DIR "/tests/golden/plan/plan.json");
-    return Json::parse(in);
-  }();
+  static const Json golden = test::ReadGolden("plan.json");
   return golden;
 }
 
-format::CaptureIndexRows GoldenIndex() {
-  std::vector<test::TrackShape> tracks;
-  for (const Json& t : Golden().at("index")) {
-    test::TrackShape s;
-    s.rate_num = t.at("rate")[0];
-    s.rate_den = t.at("rate")[1];
-    s.constant = t.at("constant");
-    s.rows = t.at("rows");
-    s.runs = t.at("runs").get<decltype(s.runs)>();
-    s.gops = t.at("gops").get<decltype(s.gops)>();
-    tracks.push_back(s);
-  }
-  return test::MakeIndex(tracks);
-}
-
-std::vector<SelectedCapture> Selected(const Json& captures) {
-  std::vector<SelectedCapture> out;
-  for (std::uint32_t c : captures) out.push_back({c, c});
-  return out;
-}
+format::CaptureIndexRows GoldenIndex() { return test::IndexOf(Golden()); }
 
 TEST_CASE("golden: keys and draws", "[plan][golden]") {
   for (const Json& k : Golden().at("random").at("keys")) {
@@ -129,7 +106,7 @@ TEST_CASE("golden: views", "[plan][golden]") {
   for (const Json& c : Golden().at("views")) {
     INFO(c.at("view").dump());
     auto view = View::Create(ViewOf(c.at("view")), format::ViewOf(rows),
-                             Selected(c.at("captures")), "golden");
+                             test::Selected(c.at("captures")), "golden");
     const Json& windows = c.at("windows");
     REQUIRE(view.ok() == !windows.is_null());
     if (!view.ok()) continue;
@@ -161,7 +138,7 @@ TEST_CASE("golden: planned steps", "[plan][golden]") {
     REQUIRE(feed.ok());
     std::vector<SourceInput> inputs;
     for (std::size_t i = 0; i < c.at("captures").size(); ++i) {
-      inputs.push_back({format::ViewOf(rows), Selected(c.at("captures")[i]),
+      inputs.push_back({format::ViewOf(rows), test::Selected(c.at("captures")[i]),
                         c.at("labels")[i].get<std::vector<std::string>>()});
     }
     auto planner = Planner::Create(*feed, inputs);

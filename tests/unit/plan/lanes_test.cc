@@ -2,7 +2,6 @@
 // Behaviours: B-6, B-23.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,7 +12,7 @@
 #include "common/plan/planner.h"
 #include "common/random/prf.h"
 #include "tests/support/seed.h"
-#include "tests/unit/plan/small_world.h"
+#include "tests/unit/plan/golden_index.h"
 
 namespace penstock::plan {
 namespace {
@@ -21,30 +20,13 @@ namespace {
 using Json = nlohmann::json;
 
 TEST_CASE("golden: chunks of lanes", "[plan][golden]") {
-  std::ifstream in(PENSTOCK_SOURCE_DIR "/tests/golden/plan/lanes.json");
-  const Json golden = Json::parse(in);
-  std::vector<test::TrackShape> tracks;
-  for (const Json& t : golden.at("index")) {
-    test::TrackShape s;
-    s.rate_num = t.at("rate")[0];
-    s.rate_den = t.at("rate")[1];
-    s.rows = t.at("rows");
-    s.runs = t.at("runs").get<decltype(s.runs)>();
-    s.gops = t.at("gops").get<decltype(s.gops)>();
-    tracks.push_back(s);
-  }
-  const auto rows = test::MakeIndex(tracks);
+  const Json golden = test::ReadGolden("lanes.json");
+  const auto rows = test::IndexOf(golden);
   for (const Json& c : golden.at("feeds")) {
     INFO(c.at("yaml").get<std::string>());
     auto feed = config::ParseFeed(c.at("yaml").get<std::string>(), "golden");
     REQUIRE(feed.status().message() == "");
-    std::vector<SourceInput> inputs;
-    for (const Json& captures : c.at("captures")) {
-      SourceInput& input = inputs.emplace_back();
-      input.index = format::ViewOf(rows);
-      for (const std::uint32_t i : captures) input.captures.push_back({i, i});
-    }
-    auto planner = Planner::Create(*feed, inputs);
+    auto planner = Planner::Create(*feed, test::InputsOf(rows, c.at("captures")));
     REQUIRE(planner.status().message() == "");
     for (std::size_t k = 0; k < c.at("steps").size(); ++k) {
       auto batch = planner->PlanStep({k});

@@ -2,7 +2,6 @@
 // Behaviours: B-6 (the node map changes who gets a unit, never which units).
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -10,7 +9,7 @@
 #include "common/plan/planner.h"
 #include "common/random/prf.h"
 #include "tests/support/seed.h"
-#include "tests/unit/plan/small_world.h"
+#include "tests/unit/plan/golden_index.h"
 
 namespace penstock::plan {
 namespace {
@@ -18,8 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 TEST_CASE("golden: homes and local cuts", "[plan][golden]") {
-  std::ifstream in(PENSTOCK_SOURCE_DIR "/tests/golden/plan/local.json");
-  const Json golden = Json::parse(in);
+  const Json golden = test::ReadGolden("local.json");
   // Captures of ten GOPs, no extents: GOPs stand for them.
   std::vector<test::TrackShape> tracks(6);
   for (auto& t : tracks) {

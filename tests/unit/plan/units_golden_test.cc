@@ -1,14 +1,13 @@
 // The C++ against tests/golden/plan/units.json, which units_restate.py makes from
 // the documents alone.
 #include <catch2/catch.hpp>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "common/config/feed_file.h"
 #include "common/plan/pack_plan.h"
 #include "common/plan/planner.h"
 #include "common/plan/pool.h"
-#include "tests/unit/plan/small_world.h"
+#include "tests/unit/plan/golden_index.h"
 
 namespace penstock::plan {
 namespace {
@@ -16,42 +15,16 @@ namespace {
 using Json = nlohmann::json;
 
 const Json& Golden() {
-  static const Json golden = [] {
-    std::ifstream in(PENSTOCK_SOURCE_DIR "/tests/golden/plan/units.json");
-    return Json::parse(in);
-  }();
+  static const Json golden = test::ReadGolden("units.json");
   return golden;
 }
 
-format::CaptureIndexRows GoldenIndex() {
-  std::vector<test::TrackShape> tracks;
-  for (const Json& t : Golden().at("index")) {
-    test::TrackShape s;
-    s.rate_num = t.at("rate")[0];
-    s.rate_den = t.at("rate")[1];
-    s.constant = t.at("constant");
-    s.width = t.at("size")[0];
-    s.height = t.at("size")[1];
-    s.rotation = t.at("rotation");
-    s.rows = t.at("rows");
-    s.runs = t.at("runs").get<decltype(s.runs)>();
-    s.gops = t.at("gops").get<decltype(s.gops)>();
-    s.events = t.at("events").get<decltype(s.events)>();
-    tracks.push_back(s);
-  }
-  return test::MakeIndex(tracks);
-}
+format::CaptureIndexRows GoldenIndex() { return test::IndexOf(Golden()); }
 
 Planner GoldenPlanner(const format::CaptureIndexRows& rows, const Json& c) {
   auto feed = config::ParseFeed(c.at("yaml").get<std::string>(), "golden");
   REQUIRE(feed.status().message() == "");
-  std::vector<SourceInput> inputs;
-  for (const Json& captures : c.at("captures")) {
-    SourceInput& input = inputs.emplace_back();
-    input.index = format::ViewOf(rows);
-    for (const std::uint32_t i : captures) input.captures.push_back({i, i});
-  }
-  auto planner = Planner::Create(*feed, inputs);
+  auto planner = Planner::Create(*feed, test::InputsOf(rows, c.at("captures")));
   REQUIRE(planner.status().message() == "");
   return *std::move(planner);
 }
