@@ -84,7 +84,8 @@ absl::StatusOr<std::vector<std::uint64_t>> ExplicitShares(
     }
     shares.push_back(it->second.nanos);
   }
-  for (const auto& [label, weight] : spec.weights) {
+  for (const auto& weight : spec.weights) {
+    const std::string& label = weight.first;
     const bool known = std::any_of(strata.begin(), strata.end(),
                                    [&](const auto& s) { return s.label == label; });
     if (!known) {
