@@ -1,5 +1,6 @@
 #include "common/status/status.h"
 
+#include <cerrno>
 #include <cstring>
 #include <string>
 
@@ -30,8 +31,11 @@ absl::Status Annotate(const absl::Status& status, std::string_view where) {
 
 absl::Status ErrnoError(int error_number, std::string_view where,
                         std::string_view action) {
-  const absl::Status base = absl::ErrnoToStatus(error_number, "");
-  return MakeError(base.code(),
+  // A limit on the size of files is as a full disk, not a wrong option.
+  const absl::StatusCode code =
+      error_number == EFBIG ? absl::StatusCode::kResourceExhausted
+                            : absl::ErrnoToStatusCode(error_number);
+  return MakeError(code,
                    {.where = std::string(where),
                     .what = "the system refuses it",
                     .found = std::strerror(error_number),

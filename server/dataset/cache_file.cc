@@ -1,6 +1,7 @@
 #include "server/dataset/cache_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,7 +10,6 @@
 #include <filesystem>
 #include <system_error>
 
-#include "absl/strings/str_cat.h"
 #include "common/status/status.h"
 
 namespace penstock::dataset {
@@ -20,15 +20,21 @@ std::string Variable(const char* name) {
   return value != nullptr && value[0] == '/' ? value : "";
 }
 
+absl::Status Refused(int error_number, const std::string& path) {
+  return ErrnoError(error_number, path,
+                    "check that the folder is there and may be written to, and that "
+                    "the disk has room");
+}
+
 absl::Status WriteAll(int fd, std::span<const std::uint8_t> bytes,
                       const std::string& path) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoError(errno, path);
+    if (n < 0) return Refused(errno, path);
     bytes = bytes.subspan(static_cast<std::size_t>(n));
   }
-  return ::fsync(fd) == 0 ? absl::OkStatus() : ErrnoError(errno, path);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -42,22 +48,29 @@ std::string CacheFolder() {
   return home.empty() ? "" : home + "/.cache/penstock";
 }
 
-absl::Status ReplaceFile(const std::string& path,
-                         std::span<const std::uint8_t> bytes) {
-  const auto folder = std::filesystem::path(path).parent_path();
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return ErrnoError(error.value(), folder.string());
+absl::Status ReplaceFile(const std::string& path, std::span<const std::uint8_t> bytes,
+                         mode_t rights) {
   std::string temporary = path + ".XXXXXX";
   const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
-  if (fd < 0) return ErrnoError(errno, temporary);
-  absl::Status status = WriteAll(fd, bytes, temporary);
-  ::close(fd);
+  if (fd < 0) return Refused(errno, path);
+  absl::Status status = WriteAll(fd, bytes, path);
+  if (status.ok() && (::fchmod(fd, rights) != 0 || ::fsync(fd) != 0)) {
+    status = Refused(errno, path);
+  }
+  if (::close(fd) != 0 && status.ok()) status = Refused(errno, path);
   if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
-    status = ErrnoError(errno, path);
+    status = Refused(errno, path);
   }
   if (!status.ok()) ::unlink(temporary.c_str());
   return status;
+}
+
+absl::Status KeepFile(const std::string& path, std::span<const std::uint8_t> bytes) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Refused(error.value(), folder.string());
+  return ReplaceFile(path, bytes, 0600);
 }
 
 }  // namespace penstock::dataset

@@ -143,7 +143,7 @@ absl::Status Packs::Count(std::uint64_t count) {
 // A folder that cannot be written only costs the counting the next time.
 void Packs::Save() {
   if (file_.empty() || plan_.windows() == saved_windows_) return;
-  ReplaceFile(file_, Encode(key_, plan_.counts())).IgnoreError();
+  KeepFile(file_, Encode(key_, plan_.counts())).IgnoreError();
   saved_windows_ = plan_.windows();
 }
 

@@ -391,7 +391,7 @@ void Keep(OpenedFeed& opened, const Kept& kept, const SelectionCache& cache) {
   }
   if (captures < cache.captures_min) return;
   const absl::Status status =
-      ReplaceFile(kept.path, EncodeSelection(kept.key, RowsOf(opened)));
+      KeepFile(kept.path, EncodeSelection(kept.key, RowsOf(opened)));
   if (status.ok()) return;
   opened.notes.push_back(absl::StrCat(
       "the selection is not kept, each start selects again: ",
