@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <iterator>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -471,9 +473,11 @@ absl::StatusOr<OpenedFeed> OpenFeed(std::string_view text,
 absl::StatusOr<OpenedFeed> OpenFeedFile(const std::string& path,
                                         const SelectionCache& cache) {
   PENSTOCK_ASSIGN_OR_RETURN(std::string text, config::ReadYamlFile(path));
-  const std::size_t slash = path.rfind('/');
-  return OpenFeed(text, path,
-                  slash == std::string::npos ? "" : path.substr(0, slash), cache);
+  // Absolute, as clients send it: a message is the same wherever it comes from.
+  std::error_code error;
+  const auto dir = std::filesystem::absolute(path, error).parent_path();
+  if (error) return ErrnoError(error.value(), path);
+  return OpenFeed(text, path, dir.string(), cache);
 }
 
 }  // namespace penstock::dataset

@@ -85,7 +85,8 @@ absl::StatusOr<OpenedFeed> OpenFeed(std::string_view text,
                                     const std::string& dir,
                                     const SelectionCache& cache = {});
 
-// The same from a file; relative dataset paths start at its folder.
+// The same from a file; relative dataset paths start at its folder, which is made
+// absolute.
 absl::StatusOr<OpenedFeed> OpenFeedFile(const std::string& path,
                                         const SelectionCache& cache = {});
 
