@@ -96,6 +96,7 @@ psg_attach_in Request(const Options& options, const std::string& session,
   in.ack_leader = options.ack_leader;
   in.explicit_ack = options.explicit_ack;
   in.ranks_per_node = options.ranks_per_node;
+  in.speeds = options.speeds.c_str();
   in.takeover = options.takeover;
   in.has_position = position.has_value();
   in.position = position.value_or(0);

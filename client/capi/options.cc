@@ -77,10 +77,14 @@ bool IsUtf8(const std::string& text) {
 
 Result CheckTexts(const Options& o) {
   const std::pair<const char*, const std::string*> texts[] = {
-      {"job", &o.job},         {"resume", &o.resume},
-      {"feed", &o.feed_text},  {"path of the feed", &o.feed_path},
-      {"address", &o.address}, {"folder of the feed", &o.feed_dir},
-      {"incarnation", &o.incarnation}};
+      {"job", &o.job},
+      {"resume", &o.resume},
+      {"feed", &o.feed_text},
+      {"path of the feed", &o.feed_path},
+      {"address", &o.address},
+      {"folder of the feed", &o.feed_dir},
+      {"incarnation", &o.incarnation},
+      {"speeds", &o.speeds}};
   for (const auto& [name, text] : texts) {
     if (!IsUtf8(*text)) {
       return Fail(PS_INVALID, {std::string("ps_attach: ") + name,
@@ -178,6 +182,7 @@ Result ReadOptions(const ps_attach_options& in, Options* out) {
   out->ack_leader = in.ack_leader != 0;
   out->explicit_ack = in.explicit_ack != 0;
   out->ranks_per_node = in.ranks_per_node;
+  out->speeds = text(in.speeds);
   out->takeover = in.takeover != 0;
   if (in.deadline_ms != 0) out->deadline_ms = in.deadline_ms;
   if (in.first_deadline_ms != 0) out->first_deadline_ms = in.first_deadline_ms;

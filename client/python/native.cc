@@ -121,8 +121,9 @@ class Feed {
   Feed(const std::string& address, const std::string& job,
        const std::string& feed, const std::string& incarnation,
        const std::string& resume, std::uint32_t data_rank,
-       std::uint32_t data_world, std::uint32_t ranks_per_node, bool ack_leader,
-       bool explicit_ack, bool takeover, std::uint64_t deadline_ms,
+       std::uint32_t data_world, std::uint32_t ranks_per_node,
+       const std::string& speeds, bool ack_leader, bool explicit_ack,
+       bool takeover, std::uint64_t deadline_ms,
        std::uint64_t first_deadline_ms) {
     ps_attach_options o{};
     o.struct_bytes = sizeof(o);
@@ -134,6 +135,7 @@ class Feed {
     o.data_rank = data_rank;
     o.data_world = data_world;
     o.ranks_per_node = ranks_per_node;
+    o.speeds = speeds.c_str();
     o.ack_leader = ack_leader;
     o.explicit_ack = explicit_ack;
     o.takeover = takeover;
@@ -282,8 +284,8 @@ PYBIND11_MODULE(_native, m) {
   py::class_<Feed>(m, "Feed")
       .def(py::init<const std::string&, const std::string&, const std::string&,
                     const std::string&, const std::string&, std::uint32_t,
-                    std::uint32_t, std::uint32_t, bool, bool, bool,
-                    std::uint64_t, std::uint64_t>())
+                    std::uint32_t, std::uint32_t, const std::string&, bool,
+                    bool, bool, std::uint64_t, std::uint64_t>())
       .def("next", &Feed::Next)
       .def("ack", &Feed::Ack)
       .def("checkpoint", &Feed::Checkpoint)

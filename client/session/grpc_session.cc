@@ -187,6 +187,7 @@ int Attach(psg_session* s, const psg_attach_in* in, psg_attach_out* out,
   request.set_data_rank(in->data_rank);
   request.set_data_world(in->data_world);
   request.set_ranks_per_node(in->ranks_per_node);
+  request.set_speeds(OrEmpty(in->speeds));
   request.set_ack_leader(in->ack_leader != 0);
   request.set_ack_mode(in->explicit_ack ? v1::ACK_MODE_EXPLICIT
                                         : v1::ACK_MODE_ON_NEXT);

@@ -43,7 +43,7 @@ typedef struct psg_shape {
 
 typedef struct psg_attach_in {
   const char *session, *job, *feed, *feed_where, *feed_dir, *incarnation,
-      *resume, *peer;
+      *resume, *peer, *speeds;
   uint32_t data_rank, data_world, ranks_per_node;
   int ack_leader, explicit_ack, takeover;
   int has_position;
@@ -107,7 +107,7 @@ typedef struct psg_api {
 } psg_api;
 
 // The one exported symbol. NULL for another version.
-#define PSG_API_VERSION 4
+#define PSG_API_VERSION 5
 const psg_api* psg_get_api(int version);
 
 #ifdef __cplusplus

@@ -139,6 +139,13 @@ absl::StatusOr<AttachDecision> Join(const JobRecord& record,
                    absl::StrFormat("%d", record.generation.ranks_per_node),
                    action);
   }
+  if (record.generation.speeds != intent.speeds) {
+    const auto text = [](const std::string& speeds) {
+      return speeds.empty() ? "all alike" : speeds;
+    };
+    return Differs(record.job, "the speeds of the data ranks",
+                   text(intent.speeds), text(record.generation.speeds), action);
+  }
   if (record.revisions.back().content_digest != intent.content_digest) {
     return Differs(record.job, "the feed (content digest)",
                    intent.content_digest,
@@ -209,7 +216,7 @@ absl::StatusOr<AttachDecision> DecideAttach(const JobRecord* record,
                      intent.dataset_ids,
                      intent.selection_digest,
                      {1, intent.incarnation, intent.data_world, d.start_step,
-                      intent.ranks_per_node}};
+                      intent.ranks_per_node, intent.speeds}};
     create.revision.from_step = d.start_step;
     d.event = create;
     return d;
@@ -255,8 +262,12 @@ absl::StatusOr<AttachDecision> DecideAttach(const JobRecord* record,
          .action = "end them, or attach with takeover"});
   }
   OpenGeneration open;
-  open.generation = {record->generation.number + 1, intent.incarnation,
-                     intent.data_world, d.start_step, intent.ranks_per_node};
+  open.generation = {record->generation.number + 1,
+                     intent.incarnation,
+                     intent.data_world,
+                     d.start_step,
+                     intent.ranks_per_node,
+                     intent.speeds};
   open.revision = revision;
   open.revision.from_step = d.start_step;
   if (record->revisions.back().content_digest != intent.content_digest) {

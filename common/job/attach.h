@@ -36,6 +36,7 @@ struct AttachIntent {
   std::string job, incarnation, resume;
   std::uint32_t data_world = 1;
   std::uint32_t ranks_per_node = 0;
+  std::string speeds;  // as plan::FormatSpeeds writes them; empty: all alike
   std::string order_digest, content_digest, selection_digest;  // hex
   std::vector<std::string> dataset_ids;
   bool takeover = false;

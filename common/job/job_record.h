@@ -29,6 +29,7 @@ struct GenerationRecord {
   std::uint32_t data_world = 0;
   std::uint64_t start_step = 0;
   std::uint32_t ranks_per_node = 0;  // the node map; 0: one node
+  std::string speeds = {};           // of the data ranks; empty: all alike
   friend bool operator==(const GenerationRecord&,
                          const GenerationRecord&) = default;
 };

@@ -1,10 +1,12 @@
 #include "common/plan/cut.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/plan/balance.h"
+#include "common/plan/local_cut.h"
 #include "common/status/status.h"
 
 namespace penstock::plan {
@@ -70,12 +72,55 @@ absl::Status LanesRefused(std::uint64_t lanes, std::uint32_t world) {
            "lanes changes the data of every step"});
 }
 
-// The rank that unit `at` of a batch goes to.
-std::uint64_t RankOf(const CutRule& rule, std::uint64_t units,
-                     std::uint32_t world, std::uint64_t at) {
-  if (rule.mode == CutMode::kStrided) return at % world;
-  const std::uint64_t micro = rule.microbatch != 0 ? rule.microbatch : units;
-  return at / micro % world;
+absl::Status SpeedsRefused(const DataRanks& ranks, std::string found,
+                           std::string expected) {
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      {.where = "cut",
+       .what = absl::StrCat("speeds of ", ranks.world,
+                            " data ranks, which cannot have different "
+                            "shares of this feed's batch"),
+       .found = std::move(found),
+       .expected = std::move(expected),
+       .action = "correct the feed, or declare no speeds"});
+}
+
+std::uint64_t Microbatch(const CutRule& rule) {
+  return std::max<std::uint64_t>(rule.microbatch, 1);
+}
+
+// Units that each rank takes at most, whole microbatches of them.
+std::vector<std::uint64_t> PlacesOf(const CutRule& rule,
+                                    std::uint64_t global_batch,
+                                    const DataRanks& ranks) {
+  const std::uint64_t micro = Microbatch(rule);
+  const std::uint64_t microbatches = (global_batch + micro - 1) / micro;
+  if (ranks.speeds.empty()) {
+    const std::uint64_t share = (microbatches + ranks.world - 1) / ranks.world;
+    return std::vector<std::uint64_t>(ranks.world, share * micro);
+  }
+  auto out = MicrobatchesBySpeed(microbatches, ranks.speeds);
+  for (std::uint64_t& places : out) places *= micro;
+  return out;
+}
+
+// The rank of each unit: in turn ranks take `piece` of them while they have
+// places.
+std::vector<std::uint32_t> Deal(std::uint64_t there, std::uint64_t piece,
+                                std::vector<std::uint64_t> places) {
+  std::vector<std::uint32_t> turn(places.size()), out;
+  std::iota(turn.begin(), turn.end(), 0u);
+  out.reserve(there);
+  while (out.size() < there) {
+    for (const std::uint32_t r : turn) {
+      const std::uint64_t taken =
+          std::min({piece, places[r], there - out.size()});
+      out.insert(out.end(), taken, r);
+      places[r] -= taken;
+    }
+    std::erase_if(turn, [&](std::uint32_t r) { return places[r] == 0; });
+  }
+  return out;
 }
 
 }  // namespace
@@ -88,7 +133,8 @@ CutRule CutRuleOf(const FeedSpec& feed) {
 
 absl::StatusOr<std::uint64_t> UnitsOfRank(const CutRule& rule,
                                           std::uint64_t global_batch,
-                                          std::uint32_t world) {
+                                          const DataRanks& ranks) {
+  const std::uint32_t world = ranks.world;
   if (world == 0) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      {.where = "cut",
@@ -98,13 +144,30 @@ absl::StatusOr<std::uint64_t> UnitsOfRank(const CutRule& rule,
                       .action = "correct the world"});
   }
   if (rule.lanes % world != 0) return LanesRefused(rule.lanes, world);
+  if (!ranks.speeds.empty() && rule.lanes != 0) {
+    return SpeedsRefused(ranks, absl::StrCat("lanes ", rule.lanes), "no lanes");
+  }
+  if (!ranks.speeds.empty() && rule.uneven == Uneven::kError) {
+    return SpeedsRefused(ranks, "uneven: error", "uneven: mask");
+  }
   if (rule.uneven == Uneven::kError) {
     if (Works(global_batch, rule.microbatch, world)) return global_batch / world;
     return Refused(global_batch, rule.microbatch, world);
   }
-  const std::uint64_t micro = std::max<std::uint64_t>(rule.microbatch, 1);
-  const std::uint64_t share = (global_batch + world - 1) / world;
-  return (share + micro - 1) / micro * micro;
+  const auto places = PlacesOf(rule, global_batch, ranks);
+  return *std::max_element(places.begin(), places.end());
+}
+
+std::vector<std::uint64_t> RoomOfRanks(const CutRule& rule,
+                                       std::uint64_t global_batch,
+                                       std::uint64_t there,
+                                       const DataRanks& ranks) {
+  std::vector<std::uint64_t> out(ranks.world);
+  for (const std::uint32_t r :
+       Deal(there, 1, PlacesOf(rule, global_batch, ranks))) {
+    ++out[r];
+  }
+  return out;
 }
 
 absl::StatusOr<BatchCut> CutBatch(const CutRule& rule,
@@ -113,32 +176,30 @@ absl::StatusOr<BatchCut> CutBatch(const CutRule& rule,
                                   std::span<const std::uint64_t> costs,
                                   std::span<const std::uint32_t> homes) {
   BatchCut out;
-  const std::uint32_t world = ranks.world;
-  PENSTOCK_ASSIGN_OR_RETURN(out.units, UnitsOfRank(rule, global_batch, world));
-  out.ranks.resize(world);
+  PENSTOCK_ASSIGN_OR_RETURN(out.units, UnitsOfRank(rule, global_batch, ranks));
+  out.ranks.resize(ranks.world);
   std::vector<std::uint32_t> of_units;
   if (rule.mode == CutMode::kBalanced) {
     if (costs.size() != there) {
       return absl::InvalidArgumentError(
           "a balanced cut needs a cost of each unit");
     }
-    of_units = BalanceRanks(costs, world);
+    of_units = BalanceRanks(
+        costs, RoomOfRanks(rule, global_batch, there, ranks), ranks.speeds);
   } else if (rule.mode == CutMode::kLocal) {
     if (homes.size() != there) {
       return absl::InvalidArgumentError(
           "a local cut needs the home of each unit");
     }
-    of_units = LocalRanks(homes, ranks);
+    of_units =
+        LocalRanks(homes, ranks, RoomOfRanks(rule, global_batch, there, ranks));
+  } else {
+    const std::uint64_t piece = rule.mode == CutMode::kStrided ? 1
+                                : rule.microbatch != 0         ? rule.microbatch
+                                                               : out.units;
+    of_units = Deal(there, piece, PlacesOf(rule, global_batch, ranks));
   }
-  if (!of_units.empty()) {
-    for (std::uint64_t i = 0; i < there; ++i)
-      out.ranks[of_units[i]].push_back(i);
-    return out;
-  }
-  // A rank's places come in order, so those that are there come first.
-  for (std::uint64_t i = 0; i < there; ++i) {
-    out.ranks[RankOf(rule, out.units, world, i)].push_back(i);
-  }
+  for (std::uint64_t i = 0; i < there; ++i) out.ranks[of_units[i]].push_back(i);
   return out;
 }
 

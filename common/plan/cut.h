@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/plan/data_ranks.h"
 #include "common/plan/feed_spec.h"
-#include "common/plan/local_cut.h"
 
 // The cut of a global batch over data-parallel ranks.
 namespace penstock::plan {
@@ -22,15 +22,20 @@ struct CutRule {
 // The rule of a feed; evaluation always masks.
 CutRule CutRuleOf(const FeedSpec& feed);
 
-// Units that every one of `world` ranks runs, masked ones included: whole
-// microbatches.
+// Units that every rank runs, masked ones included: whole microbatches.
 //
 // kInvalidArgument: the ranks cannot share the batch and nothing may be masked,
-// or
-//                   cannot share the lanes; names what works
+//                   or cannot share the lanes; names what works. Speeds with
+//                   lanes, or without masks
 absl::StatusOr<std::uint64_t> UnitsOfRank(const CutRule& rule,
                                           std::uint64_t global_batch,
-                                          std::uint32_t world);
+                                          const DataRanks& ranks);
+
+// How many of the first `there` units each rank gets.
+std::vector<std::uint64_t> RoomOfRanks(const CutRule& rule,
+                                       std::uint64_t global_batch,
+                                       std::uint64_t there,
+                                       const DataRanks& ranks);
 
 // What each rank gets of one step.
 struct BatchCut {

@@ -37,13 +37,6 @@ std::uint64_t First8(const Digest256& id) {
   return out;
 }
 
-// Room on each rank: units i with i mod world = rank.
-std::vector<std::uint64_t> RoomOf(std::uint64_t units, std::uint32_t world) {
-  std::vector<std::uint64_t> room(world, units / world);
-  for (std::uint64_t r = 0; r < units % world; ++r) ++room[r];
-  return room;
-}
-
 }  // namespace
 
 std::uint32_t HomeOf(const Sample& sample,
@@ -65,8 +58,8 @@ std::uint32_t HomeOf(const Sample& sample,
 }
 
 std::vector<std::uint32_t> LocalRanks(std::span<const std::uint32_t> homes,
-                                      const DataRanks& ranks) {
-  std::vector<std::uint64_t> room = RoomOf(homes.size(), ranks.world);
+                                      const DataRanks& ranks,
+                                      std::vector<std::uint64_t> room) {
   std::vector<std::uint64_t> of_node(ranks.nodes());
   for (std::uint32_t r = 0; r < ranks.world; ++r) of_node[ranks.NodeOf(r)] += room[r];
   constexpr std::uint32_t kNowhere = UINT32_MAX;

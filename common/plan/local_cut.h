@@ -6,21 +6,11 @@
 #include <vector>
 
 #include "common/format/capture_index.h"
+#include "common/plan/data_ranks.h"
 #include "common/plan/sample.h"
 
 // The cut that keeps units on the nodes where their bytes are wanted again.
 namespace penstock::plan {
-
-// Data ranks on nodes: rank r is on node r div ranks_per_node.
-struct DataRanks {
-  std::uint32_t world = 1;
-  std::uint32_t ranks_per_node = 0;  // 0: all on one
-
-  std::uint32_t NodeOf(std::uint32_t rank) const {
-    return ranks_per_node == 0 ? 0 : rank / ranks_per_node;
-  }
-  std::uint32_t nodes() const { return world == 0 ? 1 : NodeOf(world - 1) + 1; }
-};
 
 // The home of a sample: of the extent that holds its first frame. The node with
 // the highest draw, so that another number of nodes moves as few extents as can
@@ -29,11 +19,12 @@ std::uint32_t HomeOf(const Sample& sample,
                      const format::CaptureIndexView& index,
                      std::uint32_t nodes);
 
-// The rank of each unit, by its home. Ranks get as many as in a strided cut. In global
-// order: units go home while their node has room, then what is left goes to the first
-// node with room; on a node to its ranks in turn.
+// The rank of each unit, by its home; rank r gets room[r] of them, which add
+// up. In global order: units go home while their node has room, then what is
+// left goes to the first node with room; on a node to its ranks in turn.
 std::vector<std::uint32_t> LocalRanks(std::span<const std::uint32_t> homes,
-                                      const DataRanks& ranks);
+                                      const DataRanks& ranks,
+                                      std::vector<std::uint64_t> room);
 
 // Share of the units that are on their home node.
 double HomeShare(std::span<const std::uint32_t> homes,

@@ -180,7 +180,7 @@ absl::StatusOr<std::vector<Piece>> PiecesOf(const Mesh& mesh, Rank rank,
                   absl::StrCat("a multiple of ", mesh.DataWorld()));
   }
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t share,
-                            UnitsOfRank({}, items, mesh.DataWorld()));
+                            UnitsOfRank({}, items, {mesh.DataWorld()}));
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::vector<IndexRange> slice,
       CpSlice(CpMode::kContiguous, sequence, mesh.SizeOf(AxisName::kCp), cp));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/plan/local_cut.h"
 #include "common/plan/steps.h"
 #include "common/status/status.h"
 
@@ -151,7 +152,7 @@ std::uint64_t Planner::UnitsBeforeStep(Step step) const {
 }
 
 absl::StatusOr<std::vector<std::uint64_t>> Planner::RankUnits(
-    std::uint32_t world) const {
+    const DataRanks& ranks) const {
   std::set<std::uint64_t> batches = {feed().global_batch}, units;
   const std::uint64_t end = packing() ? UINT64_MAX : schedule().total().value_or(UINT64_MAX);
   for (const StageSpec& s : feed().stages) {
@@ -159,7 +160,7 @@ absl::StatusOr<std::vector<std::uint64_t>> Planner::RankUnits(
   }
   for (const std::uint64_t batch : batches) {
     PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t of_rank,
-                              UnitsOfRank(CutRuleOf(feed()), batch, world));
+                              UnitsOfRank(CutRuleOf(feed()), batch, ranks));
     units.insert(of_rank);
   }
   return std::vector<std::uint64_t>(units.begin(), units.end());

@@ -67,7 +67,8 @@ class Planner {
   std::uint64_t UnitsBeforeStep(Step step) const;
   // Every number of units that a rank has at some step, ascending.
   // kInvalidArgument: the ranks cannot share a global batch of the feed
-  absl::StatusOr<std::vector<std::uint64_t>> RankUnits(std::uint32_t world) const;
+  absl::StatusOr<std::vector<std::uint64_t>> RankUnits(
+      const DataRanks& ranks) const;
 
   // kOutOfRange: at or past TotalSteps(), or past kStepMax. With packing also
   // kInvalidArgument: as PackOne

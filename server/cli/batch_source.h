@@ -18,6 +18,7 @@ namespace penstock::cli {
 struct FeedOptions {
   std::string feed, address, job, incarnation, resume = "new";
   std::uint32_t rank = 0, world = 1, ranks_per_node = 0;
+  std::string speeds;
   std::uint64_t deadline_ms = 120'000;
   bool takeover = false;
   // Local mode.

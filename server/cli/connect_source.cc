@@ -122,6 +122,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> ConnectSource(
   a.data_rank = o.rank;
   a.data_world = o.world;
   a.ranks_per_node = o.ranks_per_node;
+  a.speeds = o.speeds.empty() ? nullptr : o.speeds.c_str();
   a.ack_leader = 1;
   a.takeover = o.takeover;
   a.deadline_ms = o.deadline_ms;

@@ -23,6 +23,7 @@ struct ExplainFlags {
   std::string feed;
   std::uint64_t step = 0;
   std::uint32_t world = 1, rank = 0, ranks_per_node = 0;
+  std::string speeds;
 };
 
 // One GOP that a sample needs: where its bytes lie.
@@ -114,13 +115,16 @@ void Print(const OpenedFeed& feed, const plan::Sample& s, std::uint64_t item,
 
 absl::Status RunExplain(const ExplainFlags& flags, bool json) {
   PENSTOCK_RETURN_IF_ERROR(CheckRank(flags.rank, flags.world));
+  PENSTOCK_ASSIGN_OR_RETURN(auto speeds,
+                            plan::ParseSpeeds(flags.speeds, flags.world));
+  const plan::DataRanks ranks{flags.world, flags.ranks_per_node,
+                              std::move(speeds)};
   PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
   ShowCounting(feed);
   PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch,
                             feed.PlanStep({flags.step}));
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const plan::BatchCut cut,
-      feed.planner->Cut(batch, {flags.world, flags.ranks_per_node}));
+  PENSTOCK_ASSIGN_OR_RETURN(const plan::BatchCut cut,
+                            feed.planner->Cut(batch, ranks));
   const auto costs = feed.planner->CostsOf(batch);
   for (const std::uint64_t item : cut.ranks[flags.rank]) {
     const plan::Unit& u = batch.units[item];
@@ -155,6 +159,8 @@ void AddExplainCommand(CLI::App& app, CommandContext& context) {
   sub->add_option("--ranks-per-node", flags->ranks_per_node,
                   "data ranks of a node, for cut: local; 0: all")
       ->check(WholeNumber);
+  sub->add_option("--speeds", flags->speeds,
+                  "of the data ranks, as 1,1,0.5: units in proportion");
   sub->add_flag("--json", context.json, "JSON lines on stdout");
   sub->callback([flags, &context] {
     const absl::Status status = RunExplain(*flags, context.json);

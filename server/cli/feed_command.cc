@@ -175,6 +175,8 @@ void AddFeedCommand(CLI::App& app, CommandContext& context) {
   sub->add_option("--ranks-per-node", o.ranks_per_node,
                   "data ranks of a node, for cut: local; 0: all")
       ->check(WholeNumber);
+  sub->add_option("--speeds", o.speeds,
+                  "of the data ranks, as 1,1,0.5: units in proportion");
   sub->add_option("--steps", flags->steps, "steps to take; 0: to the end");
   sub->add_option("--job", o.job, "job (the feed's name)");
   sub->add_option("--incarnation", o.incarnation, "id of this run");

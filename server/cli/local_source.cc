@@ -44,12 +44,16 @@ class InProcessSource final : public BatchSource {
     PENSTOCK_ASSIGN_OR_RETURN(s->feed_,
                               pipeline::LoadPlannedFeed(text, o.feed, dir));
     PENSTOCK_RETURN_IF_ERROR(pipeline::CheckSides(*s->feed_.plan));
+    plan::DataRanks ranks{o.world, o.ranks_per_node};
+    PENSTOCK_ASSIGN_OR_RETURN(ranks.speeds,
+                              plan::ParseSpeeds(o.speeds, o.world));
     job::AttachIntent intent;
     intent.job = o.job.empty() ? s->feed_.name : o.job;
     intent.incarnation = "local";
     intent.resume = o.resume;
     intent.data_world = o.world;
     intent.ranks_per_node = o.ranks_per_node;
+    intent.speeds = plan::FormatSpeeds(ranks.speeds);
     intent.order_digest = s->feed_.order_digest;
     intent.content_digest = s->feed_.content_digest;
     intent.selection_digest = s->feed_.selection_digest;
@@ -58,8 +62,8 @@ class InProcessSource final : public BatchSource {
                               job::DecideAttach(nullptr, intent));
     s->job_ = intent.job;
     s->position_ = decision.start_step;
-    PENSTOCK_ASSIGN_OR_RETURN(
-        auto layout, pipeline::MakeBatchLayout(*s->feed_.plan, o.world));
+    PENSTOCK_ASSIGN_OR_RETURN(auto layout,
+                              pipeline::MakeBatchLayout(*s->feed_.plan, ranks));
     PENSTOCK_ASSIGN_OR_RETURN(s->engine_, io::StartReadEngine({}, nullptr));
     pipeline::WorkerPoolOptions w;
     w.decoder_path = DecoderPath();
@@ -69,8 +73,7 @@ class InProcessSource final : public BatchSource {
     w.queue_max = std::max(64u, 4 * w.workers);
     PENSTOCK_ASSIGN_OR_RETURN(s->pool_, pipeline::WorkerPool::Start(w));
     pipeline::JobPipelineOptions p;
-    p.data_world = o.world;
-    p.ranks_per_node = o.ranks_per_node;
+    p.ranks = ranks;
     p.arena_bytes_max = o.arena_bytes != 0 ? o.arena_bytes : kArenaBytes;
     PENSTOCK_ASSIGN_OR_RETURN(
         s->pipeline_,

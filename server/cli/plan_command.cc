@@ -34,6 +34,7 @@ struct PlanFlags {
   std::optional<std::uint32_t> rank;
   std::string mesh, mesh_order = "torchtitan";
   std::uint32_t ranks_per_node = 0;
+  std::string speeds;
   std::optional<std::uint64_t> to;
   bool shapes = false;
   std::optional<std::string> heatmap;
@@ -157,14 +158,14 @@ absl::Status PrintRange(const OpenedFeed& feed, const PlanFlags& flags, bool jso
 
 // How even the predicted costs are over the ranks, and how even they can be.
 void PrintBalance(const OpenedFeed& feed, const plan::GlobalBatch& batch,
-                  const plan::BatchCut& cut, bool json) {
+                  const plan::BatchCut& cut, const plan::DataRanks& world,
+                  bool json) {
   std::vector<std::uint32_t> ranks(batch.units.size());
   for (std::uint32_t r = 0; r < cut.ranks.size(); ++r) {
     for (const std::uint64_t i : cut.ranks[r]) ranks[i] = r;
   }
-  const auto report =
-      plan::ReportBalance(feed.planner->CostsOf(batch), ranks,
-                          static_cast<std::uint32_t>(cut.ranks.size()));
+  const auto report = plan::ReportBalance(feed.planner->CostsOf(batch), ranks,
+                                          world.world, world.speeds);
   if (json) {
     Print(Json{{"schema", kPlanSchema},
                {"type", "balance"},
@@ -184,6 +185,8 @@ absl::StatusOr<plan::DataRanks> DataRanksOf(
     const OpenedFeed& feed, const PlanFlags& flags,
     const std::optional<plan::Mesh>& mesh) {
   plan::DataRanks out{flags.world, flags.ranks_per_node};
+  PENSTOCK_ASSIGN_OR_RETURN(out.speeds,
+                            plan::ParseSpeeds(flags.speeds, flags.world));
   if (!mesh || feed.feed().cut != plan::CutMode::kLocal) return out;
   PENSTOCK_ASSIGN_OR_RETURN(
       out.ranks_per_node, plan::DataRanksPerNode(*mesh, flags.ranks_per_node));
@@ -201,9 +204,9 @@ absl::Status RunPlan(PlanFlags flags, bool json) {
   PENSTOCK_RETURN_IF_ERROR(CheckRank(flags.rank.value_or(0), flags.world));
   PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
   ShowCounting(feed);
-  if (flags.shapes) return PrintShapes(feed, flags.world, json);
   PENSTOCK_ASSIGN_OR_RETURN(const plan::DataRanks ranks,
                             DataRanksOf(feed, flags, mesh));
+  if (flags.shapes) return PrintShapes(feed, ranks, json);
   if (flags.heatmap) {
     return PrintHeatmap(feed, {*flags.heatmap, flags.step, flags.to, ranks}, json);
   }
@@ -212,7 +215,7 @@ absl::Status RunPlan(PlanFlags flags, bool json) {
   PENSTOCK_ASSIGN_OR_RETURN(const plan::BatchCut cut,
                             feed.planner->Cut(batch, ranks));
   PENSTOCK_RETURN_IF_ERROR(PrintPlanHead(feed, flags.step, flags.world, json));
-  PrintBalance(feed, batch, cut, json);
+  PrintBalance(feed, batch, cut, ranks, json);
   PENSTOCK_RETURN_IF_ERROR(PrintHomes(feed, batch, ranks, json));
   if (mesh) PrintMesh(*mesh, flags.ranks_per_node, json);
   if (flags.to) return PrintRange(feed, flags, json);
@@ -249,6 +252,8 @@ void AddPlanCommand(CLI::App& app, CommandContext& context) {
       "--ranks-per-node", flags->ranks_per_node,
       "ranks of a node: how many nodes decode the same share, homes of "
       "cut: local; 0: all");
+  sub->add_option("--speeds", flags->speeds,
+                  "of the data ranks, as 1,1,0.5: units in proportion");
   auto* shapes = sub->add_flag("--shapes", flags->shapes,
                                "print every shape of a microbatch instead");
   sub->add_option("--heatmap", flags->heatmap,

@@ -38,17 +38,25 @@ absl::StatusOr<std::uint64_t> EndOf(const OpenedFeed& feed, const HeatmapFlags& 
 
 // The ranks of a step, in rows.
 std::vector<PlanCell> RowsOf(const std::vector<std::uint64_t>& costs,
-                             const plan::BatchCut& cut, std::uint32_t ranks_of_row) {
-  double total = 0;
+                             const plan::BatchCut& cut,
+                             const plan::DataRanks& ranks,
+                             std::uint32_t ranks_of_row) {
+  double total = 0, speeds = 0;
   for (const std::uint64_t c : costs) total += static_cast<double>(c);
-  const double mean = total / static_cast<double>(cut.ranks.size());
+  const auto speed_of = [&](std::size_t r) {
+    return ranks.speeds.empty() ? 1.0
+                                : static_cast<double>(ranks.speeds[r].nanos);
+  };
+  for (std::size_t r = 0; r < cut.ranks.size(); ++r) speeds += speed_of(r);
+  const double mean = total / speeds;
   std::vector<PlanCell> rows((cut.ranks.size() + ranks_of_row - 1) / ranks_of_row,
                              PlanCell{.of_mean = 0});
   for (std::size_t r = 0; r < cut.ranks.size(); ++r) {
     double cost = 0;
     for (const std::uint64_t i : cut.ranks[r]) cost += static_cast<double>(costs[i]);
     PlanCell& row = rows[r / ranks_of_row];
-    row.of_mean = std::max(row.of_mean, mean > 0 ? cost / mean : 1);
+    row.of_mean =
+        std::max(row.of_mean, mean > 0 ? cost / speed_of(r) / mean : 1);
     row.masked += cut.units - cut.ranks[r].size();
   }
   return rows;
@@ -61,7 +69,7 @@ absl::Status AddSteps(const OpenedFeed& feed, std::uint64_t end,
     PENSTOCK_ASSIGN_OR_RETURN(const plan::BatchCut cut,
                               feed.planner->Cut(batch, ranks));
     picture.steps.push_back(
-        RowsOf(feed.planner->CostsOf(batch), cut, picture.ranks_of_row));
+        RowsOf(feed.planner->CostsOf(batch), cut, ranks, picture.ranks_of_row));
   }
   return absl::OkStatus();
 }

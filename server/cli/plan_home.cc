@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "common/plan/local_cut.h"
 #include "common/status/status.h"
 #include "server/cli/plan_head.h"
 
@@ -19,15 +21,28 @@ struct Shares {
   double local = 0, strided = 0;
 };
 
-Shares SharesOf(const dataset::OpenedFeed& feed, const plan::GlobalBatch& batch,
-                const plan::DataRanks& ranks) {
-  const auto homes = feed.planner->HomesOf(batch, ranks.nodes());
-  std::vector<std::uint32_t> strided;
-  for (std::size_t i = 0; i < homes.size(); ++i) {
-    strided.push_back(static_cast<std::uint32_t>(i % ranks.world));
+double ShareOf(std::span<const std::uint32_t> homes, const plan::BatchCut& cut,
+               const plan::DataRanks& ranks) {
+  std::vector<std::uint32_t> of_units(homes.size());
+  for (std::uint32_t r = 0; r < cut.ranks.size(); ++r) {
+    for (const std::uint64_t i : cut.ranks[r]) of_units[i] = r;
   }
-  return {plan::HomeShare(homes, plan::LocalRanks(homes, ranks), ranks),
-          plan::HomeShare(homes, strided, ranks)};
+  return plan::HomeShare(homes, of_units, ranks);
+}
+
+absl::StatusOr<Shares> SharesOf(const dataset::OpenedFeed& feed,
+                                const plan::GlobalBatch& batch,
+                                const plan::DataRanks& ranks) {
+  const auto homes = feed.planner->HomesOf(batch, ranks.nodes());
+  plan::CutRule rule = plan::CutRuleOf(feed.feed());
+  const auto cut = [&](plan::CutMode mode) {
+    rule.mode = mode;
+    return plan::CutBatch(rule, batch.global_batch, batch.units.size(), ranks,
+                          {}, homes);
+  };
+  PENSTOCK_ASSIGN_OR_RETURN(const auto local, cut(plan::CutMode::kLocal));
+  PENSTOCK_ASSIGN_OR_RETURN(const auto strided, cut(plan::CutMode::kStrided));
+  return Shares{ShareOf(homes, local, ranks), ShareOf(homes, strided, ranks)};
 }
 
 }  // namespace
@@ -36,7 +51,7 @@ absl::Status PrintHomes(const dataset::OpenedFeed& feed,
                         const plan::GlobalBatch& batch, const plan::DataRanks& ranks,
                         bool json) {
   if (feed.feed().cut != plan::CutMode::kLocal) return absl::OkStatus();
-  const Shares here = SharesOf(feed, batch, ranks);
+  PENSTOCK_ASSIGN_OR_RETURN(const Shares here, SharesOf(feed, batch, ranks));
   Shares mean;
   double steps = 0;
   std::uint64_t units = 0;
@@ -45,7 +60,8 @@ absl::Status PrintHomes(const dataset::OpenedFeed& feed,
     const auto next = feed.PlanStep({k});
     if (next.status().code() == absl::StatusCode::kOutOfRange) break;
     PENSTOCK_RETURN_IF_ERROR(next.status());
-    const Shares shares = SharesOf(feed, *next, ranks);
+    PENSTOCK_ASSIGN_OR_RETURN(const Shares shares,
+                              SharesOf(feed, *next, ranks));
     mean.local += shares.local;
     mean.strided += shares.strided;
     ++steps;

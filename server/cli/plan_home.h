@@ -2,7 +2,7 @@
 #define PENSTOCK_SERVER_CLI_PLAN_HOME_H_
 
 #include "absl/status/status.h"
-#include "common/plan/local_cut.h"
+#include "common/plan/data_ranks.h"
 #include "server/dataset/plan_source.h"
 
 namespace penstock::cli {

@@ -34,10 +34,10 @@ void Print(const std::string& bucket, const layout::TensorDesc& t, bool json) {
 
 }  // namespace
 
-absl::Status PrintShapes(const dataset::OpenedFeed& feed, std::uint32_t world,
-                         bool json) {
+absl::Status PrintShapes(const dataset::OpenedFeed& feed,
+                         const plan::DataRanks& ranks, bool json) {
   const plan::FeedSpec& spec = feed.feed();
-  PENSTOCK_ASSIGN_OR_RETURN(auto every, feed.planner->RankUnits(world));
+  PENSTOCK_ASSIGN_OR_RETURN(auto every, feed.planner->RankUnits(ranks));
   if (spec.microbatch != 0) every = {spec.microbatch};
   if (!spec.buckets.empty()) every = {1};  // their microbatches say how many
   const auto plan = pipeline::PlanOf(feed);

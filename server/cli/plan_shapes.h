@@ -12,8 +12,8 @@ namespace penstock::cli {
 // Prints every shape that a microbatch of the feed has for some step, so that a
 // compiler meets no other: one line a global batch and tensor.
 // kInvalidArgument: the data ranks cannot share a global batch of the feed
-absl::Status PrintShapes(const dataset::OpenedFeed& feed, std::uint32_t world,
-                         bool json);
+absl::Status PrintShapes(const dataset::OpenedFeed& feed,
+                         const plan::DataRanks& ranks, bool json);
 
 }  // namespace penstock::cli
 

@@ -156,10 +156,9 @@ absl::StatusOr<std::vector<ShapeLayout>> ShapesOf(const FeedPlan& plan,
 }
 
 absl::StatusOr<BatchLayout> MakeBatchLayout(const FeedPlan& plan,
-                                            std::uint32_t data_world) {
-  if (data_world == 0) return absl::InvalidArgumentError("no data ranks");
+                                            const plan::DataRanks& ranks) {
   BatchLayout out;
-  PENSTOCK_ASSIGN_OR_RETURN(out.items, plan.UnitsMax(data_world));
+  PENSTOCK_ASSIGN_OR_RETURN(out.items, plan.UnitsMax(ranks));
   PENSTOCK_ASSIGN_OR_RETURN(out.shapes, ShapesOf(plan, out.items));
   if (plan.shapes().empty()) {
     out.bytes = out.shapes[0].slab.bytes;

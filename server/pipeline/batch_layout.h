@@ -49,13 +49,13 @@ layout::ItemTensor ItemOf(const OutputSpec& output, std::uint32_t frames);
 absl::StatusOr<std::vector<ShapeLayout>> ShapesOf(const FeedPlan& plan,
                                                   std::uint64_t units);
 
-// Lays out the share of one of `data_world` ranks.
+// Lays out the share of one of the ranks.
 //
 // kInvalidArgument: as FeedPlan::UnitsMax, ShapesOf
 // kNotFound:        a capture without the track, key or column an output names
 // kUnimplemented:   a pixel format that is not converted today (names it)
 absl::StatusOr<BatchLayout> MakeBatchLayout(const FeedPlan& plan,
-                                            std::uint32_t data_world);
+                                            const plan::DataRanks& ranks);
 
 }  // namespace penstock::pipeline
 

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/layout/tensor.h"
 #include "common/layout/transform.h"
+#include "common/plan/data_ranks.h"
 #include "server/dataset/dataset.h"
 
 // What the pipeline needs to know of a feed: an open dataset per source, the
@@ -108,11 +109,10 @@ class FeedPlan {
   // Units of a rank at the step that has most of them. kInvalidArgument: the
   // ranks cannot share a global batch of the feed (names the sizes that work)
   virtual absl::StatusOr<std::uint64_t> UnitsMax(
-      std::uint32_t data_world) const = 0;
+      const plan::DataRanks& ranks) const = 0;
   // kOutOfRange past the end
   virtual absl::StatusOr<PlannedStep> Step(
-      std::uint64_t step, std::uint32_t data_world,
-      std::uint32_t ranks_per_node) const = 0;
+      std::uint64_t step, const plan::DataRanks& ranks) const = 0;
 };
 
 }  // namespace penstock::pipeline

@@ -129,21 +129,21 @@ class JobManager::Impl {
         return absl::UnavailableError("the daemon is draining: no new attaches");
       }
     }
-    if (args.data_rank >= args.data_world) {
+    if (args.data_rank >= args.ranks.world) {
       return MakeError(
           absl::StatusCode::kInvalidArgument,
           {.where = "attach",
            .what = "no such data rank",
            .found = absl::StrFormat("rank %d of %d", args.data_rank,
-                                    args.data_world),
-           .expected = absl::StrFormat("0 to %d", args.data_world - 1),
+                                    args.ranks.world),
+           .expected = absl::StrFormat("0 to %d", args.ranks.world - 1),
            .action = "correct the rank or the world"});
     }
     PENSTOCK_ASSIGN_OR_RETURN(const LoadedFeed feed, Load(args));
     // Everything that the feed and the mesh can be refused for, before
     // anything is written.
     PENSTOCK_ASSIGN_OR_RETURN(BatchLayout layout,
-                              MakeBatchLayout(*feed.plan, args.data_world));
+                              MakeBatchLayout(*feed.plan, args.ranks));
     const auto until = std::chrono::steady_clock::now() + kPredecessor;
     for (;;) {
       std::string peer;
@@ -444,8 +444,9 @@ class JobManager::Impl {
     intent.job = args.job.empty() ? feed.name : args.job;
     intent.incarnation = args.incarnation;
     intent.resume = args.resume;
-    intent.data_world = args.data_world;
-    intent.ranks_per_node = args.ranks_per_node;
+    intent.data_world = args.ranks.world;
+    intent.ranks_per_node = args.ranks.ranks_per_node;
+    intent.speeds = plan::FormatSpeeds(args.ranks.speeds);
     intent.order_digest = feed.order_digest;
     intent.content_digest = feed.content_digest;
     intent.selection_digest = feed.selection_digest;
@@ -527,10 +528,13 @@ class JobManager::Impl {
       BatchLayout layout, const job::JobRecord& record) {
     PENSTOCK_RETURN_IF_ERROR(EnsurePool());
     JobPipelineOptions o;
-    o.data_world = record.generation.data_world;
-    o.ranks_per_node = record.generation.ranks_per_node;
+    o.ranks.world = record.generation.data_world;
+    o.ranks.ranks_per_node = record.generation.ranks_per_node;
+    PENSTOCK_ASSIGN_OR_RETURN(
+        o.ranks.speeds,
+        plan::ParseSpeeds(record.generation.speeds, o.ranks.world));
     o.prefetch_steps = options_.prefetch_steps;
-    MakeRoom(layout.bytes * o.data_world * (o.prefetch_steps + 2ull));
+    MakeRoom(layout.bytes * o.ranks.world * (o.prefetch_steps + 2ull));
     const std::uint64_t used = arena_bytes();
     o.arena_bytes_max =
         options_.arena_bytes > used ? options_.arena_bytes - used : 0;
@@ -546,7 +550,7 @@ class JobManager::Impl {
     PENSTOCK_ASSIGN_OR_RETURN(
         const auto acks, store_.LoadAcks(name, record.generation.number));
     for (const auto& a : acks) {
-      if (a.data_rank < o.data_world) {
+      if (a.data_rank < o.ranks.world) {
         live->pipeline->Ack(a.data_rank, a.next_step);
       }
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/plan/data_ranks.h"
 #include "server/io/read_engine.h"
 #include "server/pipeline/job_pipeline.h"
 #include "server/store/job_store.h"
@@ -41,7 +42,8 @@ struct JobManagerOptions {
 struct AttachArgs {
   std::string session;  // empty: a remote rank; a session is made
   std::string job, feed, feed_where, feed_dir, incarnation, resume, peer;
-  std::uint32_t data_rank = 0, data_world = 1, ranks_per_node = 0;
+  std::uint32_t data_rank = 0;
+  plan::DataRanks ranks;
   bool ack_leader = true, explicit_ack = false, takeover = false;
   std::optional<std::uint64_t> position;
 };

@@ -39,8 +39,8 @@ class JobPipeline::Impl {
  public:
   Impl(std::shared_ptr<const FeedPlan> plan, BatchLayout layout,
        const JobPipelineOptions& options, io::ReadEngine& engine,
-       std::shared_ptr<WorkerPool> pool, ShardCache& shards, shm::SlotTable slots,
-       std::uint32_t window)
+       std::shared_ptr<WorkerPool> pool, ShardCache& shards,
+       shm::SlotTable slots, std::uint32_t window)
       : plan_(std::move(plan)),
         layout_(std::move(layout)),
         options_(options),
@@ -48,7 +48,7 @@ class JobPipeline::Impl {
         pool_(std::move(pool)),
         shards_(shards),
         sides_(*plan_),
-        window_(std::move(slots), options.data_world, window),
+        window_(std::move(slots), options.ranks.world, window),
         area_(options.input_bytes) {}
 
   absl::Status Start(std::uint64_t arena_bytes) {
@@ -340,10 +340,9 @@ class JobPipeline::Impl {
 
   absl::Status Plan(StepWork& work) {
     work.started_ns = NowNs();
-    PENSTOCK_ASSIGN_OR_RETURN(
-        PlannedStep planned,
-        plan_->Step(work.step, options_.data_world, options_.ranks_per_node));
-    work.whole = work.ranks.size() == options_.data_world;
+    PENSTOCK_ASSIGN_OR_RETURN(PlannedStep planned,
+                              plan_->Step(work.step, options_.ranks));
+    work.whole = work.ranks.size() == options_.ranks.world;
     TakeItems(planned, work);
     PENSTOCK_RETURN_IF_ERROR(
         BuildStep(*plan_, layout_, shards_, sides_, work));
@@ -692,7 +691,7 @@ absl::StatusOr<std::unique_ptr<JobPipeline>> JobPipeline::Create(
     std::shared_ptr<WorkerPool> pool,
     ShardCache& shards) {
   const std::uint64_t slot = PageUp(layout.bytes);
-  const std::uint64_t step = slot * options.data_world;
+  const std::uint64_t step = slot * options.ranks.world;
   const std::uint64_t fits = step == 0 ? 0 : options.arena_bytes_max / step;
   constexpr std::uint64_t kStepsMin = 2;  // one in hand, one in the making
   if (fits < kStepsMin) {
@@ -702,9 +701,10 @@ absl::StatusOr<std::unique_ptr<JobPipeline>> JobPipeline::Create(
          .what = "two steps of this feed do not fit",
          .found = absl::StrFormat("%d bytes free for arenas",
                                   options.arena_bytes_max),
-         .expected = absl::StrFormat("at least %d: 2 steps x %d data ranks x %d "
-                                     "bytes",
-                                     kStepsMin * step, options.data_world, slot),
+         .expected =
+             absl::StrFormat("at least %d: 2 steps x %d data ranks x %d "
+                             "bytes",
+                             kStepsMin * step, options.ranks.world, slot),
          .action = "raise arena_bytes of the daemon, or make global_batch, "
                    "frames or the output sizes smaller"});
   }

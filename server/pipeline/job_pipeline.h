@@ -21,8 +21,7 @@
 namespace penstock::pipeline {
 
 struct JobPipelineOptions {
-  std::uint32_t data_world = 1;
-  std::uint32_t ranks_per_node = 0;  // as in plan::DataRanks
+  plan::DataRanks ranks;
   std::uint32_t prefetch_steps = 4;
   std::uint64_t arena_bytes_max = 0;  // what is left of the node's budget
   std::uint64_t input_bytes = 256ull << 20;

@@ -115,19 +115,17 @@ class PlannedFeed : public FeedPlan {
   }
 
   absl::StatusOr<std::uint64_t> UnitsMax(
-      std::uint32_t data_world) const override {
+      const plan::DataRanks& ranks) const override {
     PENSTOCK_ASSIGN_OR_RETURN(const auto units,
-                              feed_.planner->RankUnits(data_world));
+                              feed_.planner->RankUnits(ranks));
     return units.back();
   }
 
   absl::StatusOr<PlannedStep> Step(
-      std::uint64_t step, std::uint32_t data_world,
-      std::uint32_t ranks_per_node) const override {
+      std::uint64_t step, const plan::DataRanks& ranks) const override {
     PENSTOCK_ASSIGN_OR_RETURN(plan::GlobalBatch batch, feed_.PlanStep({step}));
-    PENSTOCK_ASSIGN_OR_RETURN(
-        plan::BatchCut cut,
-        feed_.planner->Cut(batch, {data_world, ranks_per_node}));
+    PENSTOCK_ASSIGN_OR_RETURN(plan::BatchCut cut,
+                              feed_.planner->Cut(batch, ranks));
     PlannedStep out;
     out.rank_units = cut.units;
     out.packed = feed_.planner->packing();
@@ -135,7 +133,7 @@ class PlannedFeed : public FeedPlan {
     const std::uint64_t whole = plan::WeightOf(batch);
     for (std::vector<std::uint64_t>& units : cut.ranks) {
       const double scale =
-          plan::LossScale(plan::WeightOf(batch, units), whole, data_world);
+          plan::LossScale(plan::WeightOf(batch, units), whole, ranks.world);
       out.ranks.push_back({std::move(units), scale});
     }
     for (const plan::Unit& u : batch.units) {

@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "common/hash/hash.h"
+#include "common/status/status.h"
 
 namespace penstock::transport {
 
-pipeline::AttachArgs FromProto(const v1::AttachRequest& in) {
+absl::StatusOr<pipeline::AttachArgs> FromProto(const v1::AttachRequest& in) {
   pipeline::AttachArgs a;
   a.session = in.session();
   a.job = in.job();
@@ -17,8 +18,10 @@ pipeline::AttachArgs FromProto(const v1::AttachRequest& in) {
   a.resume = in.resume();
   a.peer = in.peer();
   a.data_rank = in.data_rank();
-  a.data_world = std::max(1u, in.data_world());
-  a.ranks_per_node = in.ranks_per_node();
+  a.ranks.world = std::max(1u, in.data_world());
+  a.ranks.ranks_per_node = in.ranks_per_node();
+  PENSTOCK_ASSIGN_OR_RETURN(a.ranks.speeds,
+                            plan::ParseSpeeds(in.speeds(), a.ranks.world));
   a.ack_leader = in.ack_leader();
   a.explicit_ack = in.ack_mode() == v1::ACK_MODE_EXPLICIT;
   a.takeover = in.takeover();

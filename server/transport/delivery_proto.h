@@ -3,13 +3,15 @@
 
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "penstock/v1/delivery.pb.h"
 #include "server/pipeline/job_manager.h"
 
 // Generated messages stop here.
 namespace penstock::transport {
 
-pipeline::AttachArgs FromProto(const v1::AttachRequest& in);
+// kInvalidArgument: speeds that are none of the data ranks
+absl::StatusOr<pipeline::AttachArgs> FromProto(const v1::AttachRequest& in);
 void ToProto(const pipeline::AttachResult& in, v1::AttachReply& out);
 std::vector<pipeline::ArenaSlot> FromProto(
     const google::protobuf::RepeatedPtrField<v1::SlotRef>& in);

@@ -93,7 +93,9 @@ class DeliveryService final
 
   grpc::Status Attach(grpc::ServerContext*, const v1::AttachRequest* request,
                       v1::AttachReply* reply) override {
-    auto result = jobs_.Attach(FromProto(*request));
+    const auto args = FromProto(*request);
+    if (!args.ok()) return ToGrpc(args.status());
+    auto result = jobs_.Attach(*args);
     if (!result.ok()) return ToGrpc(result.status());
     ToProto(*result, *reply);
     std::lock_guard lock(mutex_);

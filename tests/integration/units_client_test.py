@@ -50,6 +50,10 @@ PLAIN = HEAD % {"batch": 4, "short": "", "size": "width: 64, height: 48"}
 LOCAL = HEAD % {"batch": 12, "short": "", "size": "width: 64, height: 48"} + """
 cut: local
 """
+SPEEDS = HEAD % {"batch": 14, "short": "", "size": "width: 64, height: 48"} + """
+uneven: mask
+microbatch: 2
+"""
 LANES = HEAD % {"batch": 4, "short": "", "size": "width: 64, height: 48"} + """
 lanes: 2
 skip: [{from: 6, to: 9}]
@@ -64,7 +68,7 @@ class UnitsTest(unittest.TestCase):
                                     for name in ("solarwolf-l9",
                                                  "freedoom2-map02")])
         for name, text in (("bucketed", BUCKETED), ("packed", PACKED),
-                           ("lanes", LANES), ("local", LOCAL)):
+                           ("lanes", LANES), ("local", LOCAL), ("speeds", SPEEDS)):
             cls.site.write(name + ".yaml", text)
         cls.site.write("plain.yaml", PLAIN + ONE_PASS)
         cls.site.write("ending.yaml", PACKED + ONE_PASS)
@@ -74,12 +78,13 @@ class UnitsTest(unittest.TestCase):
     def tearDownClass(cls):
         cls.site.close()
 
-    def attach(self, feed, job, world, resume="new", incarnation="a", per_node=0):
+    def attach(self, feed, job, world, resume="new", incarnation="a", per_node=0,
+               speeds=None):
         """A feed for each data rank."""
         feeds = [penstock.attach(self.site.home + "/" + feed + ".yaml", resume,
                                  job=job, data=(rank, world), timeout=60,
                                  first_timeout=60, incarnation=incarnation,
-                                 ranks_per_node=per_node,
+                                 ranks_per_node=per_node, speeds=speeds,
                                  address=self.site.home + "/run")
                  for rank in range(world)]
         with ThreadPoolExecutor(world) as pool:  # production begins with the last
@@ -197,6 +202,45 @@ class UnitsTest(unittest.TestCase):
         with self.assertRaises(penstock.AttachRefused) as refused:
             self.attach("local", "local", 4, per_node=4)
         self.assertIn("data ranks on a node", str(refused.exception))
+        for f in feeds:
+            f.close()
+
+    def test_speeds(self):
+        expected = self.reference("speeds", 6)
+        feeds = self.attach("speeds", "speeds", 3, speeds=[1, 0.25, 2])
+        for k in range(6):
+            steps = [next(f) for f in feeds]
+            self.assertEqual(self.digests(steps), expected[k])
+            self.assertEqual([s.samples for s in steps], [4, 2, 8])  # of 14
+            self.assertEqual([s.units for s in steps], [8, 8, 8])
+            self.assertAlmostEqual(sum(s.loss_scale for s in steps), 3)
+            planned = self.site.lines(
+                "plan", "--feed", self.site.home + "/speeds.yaml", "--step", str(k),
+                "--world", "3", "--speeds", "1,0.25,2")
+            self.assertEqual([s.sample_ids for s in steps],
+                             [[s["id"] for s in x["samples"]] for x in planned
+                              if x["type"] == "rank"])
+        with self.assertRaises(penstock.AttachRefused) as refused:
+            self.attach("speeds", "speeds", 3)
+        self.assertIn("speeds of the data ranks", str(refused.exception))
+        for speeds, text in (([1, 1], "2 speeds"), ([1, 0, 1], "data rank 1"),
+                             (["1", "x", "1"], "data rank 1"), (3, "found     3")):
+            with self.assertRaises(penstock.InvalidArgument) as refused:
+                self.attach("speeds", "speeds-2", 3, speeds=speeds)
+            self.assertIn(text, str(refused.exception))
+        with self.assertRaises(penstock.InvalidArgument) as refused:
+            self.attach("plain", "speeds-3", 2, speeds=[1, 3])
+        self.assertIn("uneven: mask", str(refused.exception))
+        del steps  # a step that is held keeps its rank connected
+        for f in feeds:
+            f.close()
+        # A later run with other speeds goes on with the same data.
+        feeds = self.attach("speeds", "speeds", 2, speeds=["3", "4"],
+                            resume={"step": 3}, incarnation="b")
+        for k in range(3, 6):
+            steps = [next(f) for f in feeds]
+            self.assertEqual(self.digests(steps), expected[k])
+            self.assertEqual([s.samples for s in steps], [6, 8])
         for f in feeds:
             f.close()
 

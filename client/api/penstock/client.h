@@ -68,6 +68,10 @@ typedef struct ps_attach_options {
                                   not there; 0: first_deadline_ms */
   uint32_t ranks_per_node;     /* data rank r is on node r / ranks_per_node, for
                                   `cut: local`; 0: all on one; equal on all ranks */
+  const char*
+      speeds; /* of the data ranks, relative to each other: "1,1,0.5", one
+                 each; ranks get units in proportion, and the feed says
+                 `uneven: mask`; NULL: all alike; equal on all ranks */
 } ps_attach_options;
 
 typedef enum ps_dtype {

@@ -192,7 +192,8 @@ class Feed:
             self._native = _call(
                 _native.Feed, o["address"], o["job"], o["feed"],
                 o["incarnation"], o["resume"], rank, world,
-                _count("ranks_per_node", o["ranks_per_node"]), o["ack_leader"],
+                _count("ranks_per_node", o["ranks_per_node"]),
+                _speeds_text(o["speeds"]), o["ack_leader"],
                 o["ack"] == "explicit", o["takeover"],
                 int(o["timeout"] * 1000), int(o["first_timeout"] * 1000))
             self._info = self._native.info()
@@ -277,6 +278,18 @@ def _count(name, value):
     return count
 
 
+def _speeds_text(value):
+    if value is None or isinstance(value, str):
+        return value or ""
+    try:
+        return ",".join(v if isinstance(v, str) else "%.9f" % v for v in value)
+    except TypeError:
+        raise InvalidArgument(
+            "speeds: no such speeds\n  found     %r\n"
+            "  expected  a number for each data rank, as [1, 1, 0.5]\n"
+            "  do        correct the argument" % (value,)) from None
+
+
 def _resume_text(value):
     if isinstance(value, str):
         return value
@@ -291,7 +304,7 @@ def _resume_text(value):
 
 def attach(feed, resume, *, job="", data=(0, 1), address="", incarnation="",
            ack="on_next", ack_leader=True, takeover=False, timeout=120.0,
-           first_timeout=600.0, ranks_per_node=0):
+           first_timeout=600.0, ranks_per_node=0, speeds=None):
     """A Feed for one rank; the daemon is asked at its first use.
 
     feed:    path of the feed file
@@ -301,6 +314,8 @@ def attach(feed, resume, *, job="", data=(0, 1), address="", incarnation="",
     timeout: seconds that one wait may take
     ranks_per_node: data rank r is on node r // ranks_per_node, for `cut: local`;
              0: all on one; the same on all ranks
+    speeds:  of the data ranks, relative to each other, as [1, 1, 0.5]: ranks get
+             units in proportion (the feed says `uneven: mask`); the same on all ranks
     """
     if ack not in ("on_next", "explicit"):
         raise InvalidArgument("ack: found %r, expected \"on_next\" or "
@@ -308,5 +323,5 @@ def attach(feed, resume, *, job="", data=(0, 1), address="", incarnation="",
     return Feed(feed=str(feed), resume=_resume_text(resume), job=job, data=data,
                 address=str(address), incarnation=incarnation, ack=ack,
                 ack_leader=ack_leader, takeover=takeover, timeout=timeout,
-                ranks_per_node=ranks_per_node,
+                ranks_per_node=ranks_per_node, speeds=speeds,
                 first_timeout=first_timeout)

@@ -124,6 +124,10 @@ TEST_CASE("attach: the same incarnation joins, nothing is evaluated again",
     CheckNames(DecideAttach(&record, i).status(), "data ranks on a node", "2",
                "0");
     i = Intent();
+    i.speeds = "1,1,1,0.5";
+    CheckNames(DecideAttach(&record, i).status(), "speeds", "1,1,1,0.5",
+               "all alike");
+    i = Intent();
     i.content_digest = "c2";
     CheckNames(DecideAttach(&record, i).status(), "content", "c2", "c1");
     i = Intent();
@@ -144,6 +148,7 @@ TEST_CASE("attach: a new incarnation opens the next generation", "[job]") {
   i.incarnation = "run-2";
   i.data_world = 2;
   i.ranks_per_node = 1;
+  i.speeds = "1,3";
   SECTION("new refuses an existing job") {
     CHECK(DecideAttach(&record, i).status().code() ==
           absl::StatusCode::kAlreadyExists);
@@ -157,6 +162,7 @@ TEST_CASE("attach: a new incarnation opens the next generation", "[job]") {
     REQUIRE(next.ok());
     CHECK(next->generation.data_world == 2);
     CHECK(next->generation.ranks_per_node == 1);
+    CHECK(next->generation.speeds == "1,3");
     CHECK(record.generation.ranks_per_node == 0);
     CHECK(next->generation.number == 2);
     SECTION("the old incarnation is fenced") {

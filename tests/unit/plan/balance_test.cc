@@ -31,35 +31,62 @@ TEST_CASE("B-29: balanced ranks are within 2 % of the lower bound, equal counts"
                                 std::cos(6.283185307179586 * uniform());
           costs.push_back(static_cast<std::uint64_t>(1e6 * std::exp(sigma * normal)));
         }
-        const auto ranks = BalanceRanks(costs, world);
+        const std::vector<std::uint64_t> room(world, share);
+        const auto ranks = BalanceRanks(costs, room);
         std::vector<std::uint64_t> count(world);
         for (std::uint32_t r : ranks) ++count.at(r);
-        for (std::uint64_t c : count) REQUIRE(c == share);
+        REQUIRE(count == room);
         const auto report = ReportBalance(costs, ranks, world);
         INFO("world " << world << " share " << share << " sigma " << sigma
              << " " << report.max_over_mean << " bound " << report.lower_bound);
         REQUIRE(report.max_over_mean >= report.lower_bound - 1e-9);
         CHECK(report.max_over_mean <= (share == 4 ? 1.05 : 1.02) * report.lower_bound);
-        REQUIRE(BalanceRanks(costs, world) == ranks);
+        REQUIRE(BalanceRanks(costs, room) == ranks);
       }
     }
   }
 }
 
-TEST_CASE("balance: every item goes somewhere, counts differ by one at most",
+TEST_CASE("balance: every item goes where there is room",
           "[plan][exhaustive]") {
   for (std::uint32_t world = 1; world <= 8; ++world) {
     for (std::uint64_t n = 0; n <= 20; ++n) {
       std::vector<std::uint64_t> costs;
       for (std::uint64_t i = 0; i < n; ++i) costs.push_back(i * i % 7);
-      const auto ranks = BalanceRanks(costs, world);
-      std::vector<std::uint64_t> count(world);
-      for (std::uint32_t r : ranks) ++count.at(r);
-      for (std::uint32_t r = 0; r < world; ++r) {
-        REQUIRE(count[r] == n / world + (r < n % world ? 1 : 0));
-      }
+      std::vector<std::uint64_t> room(world), count(world);
+      for (std::uint64_t i = 0; i < n; ++i) ++room[i * i % world];
+      for (std::uint32_t r : BalanceRanks(costs, room)) ++count.at(r);
+      REQUIRE(count == room);
     }
   }
+}
+
+TEST_CASE("balance: loads are in proportion to speeds", "[plan][property]") {
+  const random::Key key =
+      random::MakeKey(Seed{test::SeedFromEnv()}, "test.speeds");
+  std::uint64_t at = 0;
+  for (std::uint32_t world : {2u, 5u, 16u}) {
+    std::vector<Decimal> speeds;
+    std::vector<std::uint64_t> costs, room(world);
+    for (std::uint32_t r = 0; r < world; ++r) {
+      speeds.push_back({(1 + r % 3) * 500'000'000ull});
+      room[r] = 16 * (1 + r % 3);
+      for (std::uint64_t i = 0; i < room[r]; ++i) {
+        costs.push_back(1000 + random::DrawBelow(key, at++, 9000));
+      }
+    }
+    INFO("seed " << test::SeedFromEnv() << " world " << world);
+    const auto ranks = BalanceRanks(costs, room, speeds);
+    const auto report = ReportBalance(costs, ranks, world, speeds);
+    REQUIRE(report.lower_bound < 1.01);
+    REQUIRE(report.max_over_mean >= report.lower_bound - 1e-9);
+    CHECK(report.max_over_mean <= 1.02 * report.lower_bound);
+  }
+  // Items that are alike cannot be more even than their counts.
+  const std::vector<std::uint64_t> alike(5, 10), three_two = {3, 2};
+  const auto report = ReportBalance(alike, BalanceRanks(alike, three_two), 2);
+  CHECK(report.max_over_mean == Approx(1.2));
+  CHECK(report.lower_bound == Approx(1.2));
 }
 
 TEST_CASE("cost: formulas", "[plan]") {

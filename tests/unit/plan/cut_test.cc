@@ -70,19 +70,19 @@ TEST_CASE("cut: a world that does not fit names those that do", "[plan]") {
     UNSCOPED_INFO(status.message());
     return std::string(status.message()).find(text) != std::string::npos;
   };
-  const auto uneven = UnitsOfRank(kStrict, 12, 5).status();
+  const auto uneven = UnitsOfRank(kStrict, 12, {5}).status();
   CHECK(says(uneven, "global batch 10 or 15 for this world"));
   CHECK(says(uneven, "world 4 or 6 for this batch"));
-  const auto large = UnitsOfRank(kStrict, 4, 6).status();
+  const auto large = UnitsOfRank(kStrict, 4, {6}).status();
   CHECK(says(large, "global batch 6 for this world"));
   CHECK(says(large, "world 4 for this batch"));
   const CutRule fours{CutMode::kStrided, 4, Uneven::kError};
-  const auto micro = UnitsOfRank(fours, 24, 4).status();
+  const auto micro = UnitsOfRank(fours, 24, {4}).status();
   CHECK(says(micro, "microbatches of 4"));
   CHECK(says(micro, "global batch 16 or 32"));
   CHECK(says(micro, "world 3 or 6"));
-  CHECK(*UnitsOfRank(fours, 24, 6) == 4);
-  CHECK_FALSE(UnitsOfRank(fours, 24, 0).ok());
+  CHECK(*UnitsOfRank(fours, 24, {6}) == 4);
+  CHECK_FALSE(UnitsOfRank(fours, 24, {0}).ok());
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // The local cut against tests/golden/plan/local.json, and over every small world.
 // Behaviours: B-6 (the node map changes who gets a unit, never which units).
+#include "common/plan/local_cut.h"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "common/plan/local_cut.h"
+#include "common/plan/cut.h"
 #include "common/plan/planner.h"
 #include "common/random/prf.h"
 #include "tests/support/seed.h"
@@ -15,6 +17,10 @@ namespace penstock::plan {
 namespace {
 
 using Json = nlohmann::json;
+
+std::vector<std::uint64_t> Room(std::uint64_t units, const DataRanks& ranks) {
+  return RoomOfRanks({CutMode::kLocal, 0, Uneven::kMask}, units, units, ranks);
+}
 
 TEST_CASE("golden: homes and local cuts", "[plan][golden]") {
   const Json golden = test::ReadGolden("local.json");
@@ -36,7 +42,8 @@ TEST_CASE("golden: homes and local cuts", "[plan][golden]") {
   for (const Json& c : golden.at("cuts")) {
     INFO(c.dump());
     const auto homes = c.at("homes").get<std::vector<std::uint32_t>>();
-    CHECK(LocalRanks(homes, {c.at("world"), c.at("ranks_per_node")}) ==
+    const DataRanks ranks{c.at("world"), c.at("ranks_per_node")};
+    CHECK(LocalRanks(homes, ranks, Room(homes.size(), ranks)) ==
           c.at("ranks").get<std::vector<std::uint32_t>>());
   }
 }
@@ -56,7 +63,7 @@ TEST_CASE("local cut: every small world", "[plan][local]") {
               random::DrawBelow(key, at++, ranks.nodes()));
           strided[i] = static_cast<std::uint32_t>(i % world);
         }
-        const auto cut = LocalRanks(homes, ranks);
+        const auto cut = LocalRanks(homes, ranks, Room(units, ranks));
         REQUIRE(cut.size() == units);
         std::vector<std::uint64_t> count(world), at_home(ranks.nodes()),
             wanted(ranks.nodes()), room(ranks.nodes());
@@ -139,7 +146,8 @@ TEST_CASE("local cut: the planner's ranks have the whole batch", "[plan][local]"
       Planner::Create(feed, {{format::ViewOf(rows), test::AllOf(rows), {}}});
   REQUIRE(planner.ok());
   const auto batch = planner->PlanStep({5});
-  for (const DataRanks ranks : {DataRanks{1, 0}, DataRanks{4, 2}, DataRanks{5, 2}}) {
+  for (const DataRanks& ranks :
+       {DataRanks{1, 0}, DataRanks{4, 2}, DataRanks{5, 2}}) {
     const auto cut = planner->Cut(*batch, ranks);
     REQUIRE(cut.ok());
     std::set<std::uint64_t> seen;
