@@ -60,19 +60,23 @@ std::shared_ptr<const Attached> Keep(const psg_attach_out& out) {
   a->global_batch = out.global_batch;
   a->cursor_head = out.cursor_head;
   a->unit_stride = out.unit_stride;
+  a->units = out.units;
   const std::uint64_t room =
       out.unit_stride != 0 ? out.unit_stride : out.batch_bytes;
   if (out.shape_count == 0 || room > out.batch_bytes) return nullptr;
+  if (out.units % a->microbatches != 0) return nullptr;
+  if (out.unit_stride != 0 && out.units > out.batch_bytes / out.unit_stride) {
+    return nullptr;
+  }
   for (std::uint32_t i = 0; i < out.shape_count; ++i) {
     ShapeSpec& shape = a->shapes.emplace_back();
     shape.name = out.shapes[i].name;
     const std::uint32_t count = out.shapes[i].tensor_count;
-    if (count == 0 || count != out.shapes[0].tensor_count) return nullptr;
+    if (count != out.shapes[0].tensor_count) return nullptr;
     for (std::uint32_t k = 0; k < count; ++k) {
       TensorSpec t = Keep(out.shapes[i].tensors[k]);
       if (!Fits(t, room)) return nullptr;
-      if (a->unit_stride == 0 && t.shape[0] % a->microbatches != 0)
-        return nullptr;
+      if (a->unit_stride == 0 && t.shape[0] != a->units) return nullptr;
       shape.tensors.push_back(std::move(t));
     }
   }
@@ -97,6 +101,11 @@ psg_attach_in Request(const Options& options, const std::string& session,
   in.explicit_ack = options.explicit_ack;
   in.ranks_per_node = options.ranks_per_node;
   in.speeds = options.speeds.c_str();
+  in.cp_cut = options.cp_cut.c_str();
+  in.cp_rank = options.cp_rank;
+  in.cp_size = options.cp_size;
+  in.pp_rank = options.pp_rank;
+  in.pp_size = options.pp_size;
   in.takeover = options.takeover;
   in.has_position = position.has_value();
   in.position = position.value_or(0);

@@ -36,17 +36,13 @@ struct Attached {
   std::uint64_t generation = 0, start_step = 0, total_steps = 0;
   std::uint64_t batch_bytes = 0, microbatches = 1, global_batch = 0;
   std::uint64_t unit_stride = 0;  // with buckets: bytes from unit to unit
+  std::uint64_t units = 0;        // of the largest step
   std::vector<ShapeSpec> shapes;  // at least one
 
-  // Units of the largest step.
-  std::uint64_t UnitsMax() const {
-    return unit_stride != 0 ? batch_bytes / unit_stride
-                            : shapes[0].tensors[0].shape[0];
-  }
   // Units of a microbatch at a step of so many.
-  std::uint64_t UnitsOf(std::uint64_t units) const {
+  std::uint64_t UnitsOf(std::uint64_t of_step) const {
     if (unit_stride != 0) return 1;
-    return microbatches <= 1 ? units : UnitsMax() / microbatches;
+    return microbatches <= 1 ? of_step : units / microbatches;
   }
 };
 

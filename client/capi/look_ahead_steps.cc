@@ -17,7 +17,7 @@ namespace {
 
 // Whether the units of a batch are of the shapes that were agreed.
 bool UnitsAgree(const Attached& attached, const psg_batch_view& v) {
-  if (v.units > attached.UnitsMax() || v.unit_count > v.units) return false;
+  if (v.units > attached.units || v.unit_count > v.units) return false;
   std::uint64_t samples = 0;
   for (std::uint32_t i = 0; i < v.unit_count; ++i) {
     if (v.unit_shapes[i] >= attached.shapes.size()) return false;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -84,7 +85,8 @@ Result CheckTexts(const Options& o) {
       {"address", &o.address},
       {"folder of the feed", &o.feed_dir},
       {"incarnation", &o.incarnation},
-      {"speeds", &o.speeds}};
+      {"speeds", &o.speeds},
+      {"cp_cut", &o.cp_cut}};
   for (const auto& [name, text] : texts) {
     if (!IsUtf8(*text)) {
       return Fail(PS_INVALID, {std::string("ps_attach: ") + name,
@@ -183,6 +185,11 @@ Result ReadOptions(const ps_attach_options& in, Options* out) {
   out->explicit_ack = in.explicit_ack != 0;
   out->ranks_per_node = in.ranks_per_node;
   out->speeds = text(in.speeds);
+  out->cp_cut = text(in.cp_cut);
+  out->cp_rank = in.cp_rank;
+  out->cp_size = std::max(in.cp_size, 1u);
+  out->pp_rank = in.pp_rank;
+  out->pp_size = std::max(in.pp_size, 1u);
   out->takeover = in.takeover != 0;
   if (in.deadline_ms != 0) out->deadline_ms = in.deadline_ms;
   if (in.first_deadline_ms != 0) out->first_deadline_ms = in.first_deadline_ms;

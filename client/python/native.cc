@@ -7,6 +7,8 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace py = pybind11;
@@ -122,9 +124,10 @@ class Feed {
        const std::string& feed, const std::string& incarnation,
        const std::string& resume, std::uint32_t data_rank,
        std::uint32_t data_world, std::uint32_t ranks_per_node,
-       const std::string& speeds, bool ack_leader, bool explicit_ack,
-       bool takeover, std::uint64_t deadline_ms,
-       std::uint64_t first_deadline_ms) {
+       const std::string& speeds, std::pair<std::uint32_t, std::uint32_t> cp,
+       const std::string& cp_cut, std::pair<std::uint32_t, std::uint32_t> pp,
+       bool ack_leader, bool explicit_ack, bool takeover,
+       std::uint64_t deadline_ms, std::uint64_t first_deadline_ms) {
     ps_attach_options o{};
     o.struct_bytes = sizeof(o);
     o.address = address.empty() ? nullptr : address.c_str();
@@ -136,6 +139,9 @@ class Feed {
     o.data_world = data_world;
     o.ranks_per_node = ranks_per_node;
     o.speeds = speeds.c_str();
+    std::tie(o.cp_rank, o.cp_size) = cp;
+    o.cp_cut = cp_cut.c_str();
+    std::tie(o.pp_rank, o.pp_size) = pp;
     o.ack_leader = ack_leader;
     o.explicit_ack = explicit_ack;
     o.takeover = takeover;
@@ -284,8 +290,10 @@ PYBIND11_MODULE(_native, m) {
   py::class_<Feed>(m, "Feed")
       .def(py::init<const std::string&, const std::string&, const std::string&,
                     const std::string&, const std::string&, std::uint32_t,
-                    std::uint32_t, std::uint32_t, const std::string&, bool,
-                    bool, bool, std::uint64_t, std::uint64_t>())
+                    std::uint32_t, std::uint32_t, const std::string&,
+                    std::pair<std::uint32_t, std::uint32_t>, const std::string&,
+                    std::pair<std::uint32_t, std::uint32_t>, bool, bool, bool,
+                    std::uint64_t, std::uint64_t>())
       .def("next", &Feed::Next)
       .def("ack", &Feed::Ack)
       .def("checkpoint", &Feed::Checkpoint)

@@ -188,6 +188,11 @@ int Attach(psg_session* s, const psg_attach_in* in, psg_attach_out* out,
   request.set_data_world(in->data_world);
   request.set_ranks_per_node(in->ranks_per_node);
   request.set_speeds(OrEmpty(in->speeds));
+  request.set_cp_rank(in->cp_rank);
+  request.set_cp_size(in->cp_size);
+  request.set_cp_cut(OrEmpty(in->cp_cut));
+  request.set_pp_rank(in->pp_rank);
+  request.set_pp_size(in->pp_size);
   request.set_ack_leader(in->ack_leader != 0);
   request.set_ack_mode(in->explicit_ack ? v1::ACK_MODE_EXPLICIT
                                         : v1::ACK_MODE_ON_NEXT);
@@ -215,6 +220,7 @@ int Attach(psg_session* s, const psg_attach_in* in, psg_attach_out* out,
           a.arena(),
           a.arena_bytes(),
           a.unit_stride(),
+          a.units(),
           s->shapes.data(),
           static_cast<std::uint32_t>(s->shapes.size())};
   if (OrEmpty(in->session)[0] == '\0' && !s->hold.joinable()) {

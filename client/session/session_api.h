@@ -43,8 +43,9 @@ typedef struct psg_shape {
 
 typedef struct psg_attach_in {
   const char *session, *job, *feed, *feed_where, *feed_dir, *incarnation,
-      *resume, *peer, *speeds;
+      *resume, *peer, *speeds, *cp_cut;
   uint32_t data_rank, data_world, ranks_per_node;
+  uint32_t cp_rank, cp_size, pp_rank, pp_size;
   int ack_leader, explicit_ack, takeover;
   int has_position;
   uint64_t position;
@@ -57,7 +58,7 @@ typedef struct psg_attach_out {
       *cursor_head /* of state_dict */, *notes /* lines */;
   uint64_t generation, start_step, total_steps, batch_bytes, microbatches,
       global_batch, arena, arena_bytes;
-  uint64_t unit_stride;
+  uint64_t unit_stride, units;
   const psg_shape* shapes;
   uint32_t shape_count;
 } psg_attach_out;

@@ -208,6 +208,8 @@ class Converter {
   plan::OutputSpec ConvertOutput(const v1::Output& o,
                                  const std::string& field) {
     plan::OutputSpec out{.name = o.name(), .kind = plan::TimesOutput{}};
+    if (o.role() == v1::ROLE_TARGET) out.role = plan::TensorRole::kTarget;
+    if (o.role() == v1::ROLE_METADATA) out.role = plan::TensorRole::kMetadata;
     switch (o.kind_case()) {
       case v1::Output::kVideo:
         out.kind = ConvertVideo(o.video());

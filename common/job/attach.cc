@@ -139,12 +139,18 @@ absl::StatusOr<AttachDecision> Join(const JobRecord& record,
                    absl::StrFormat("%d", record.generation.ranks_per_node),
                    action);
   }
+  const auto text = [](const std::string& value, const char* none) {
+    return value.empty() ? none : value;
+  };
   if (record.generation.speeds != intent.speeds) {
-    const auto text = [](const std::string& speeds) {
-      return speeds.empty() ? "all alike" : speeds;
-    };
     return Differs(record.job, "the speeds of the data ranks",
-                   text(intent.speeds), text(record.generation.speeds), action);
+                   text(intent.speeds, "all alike"),
+                   text(record.generation.speeds, "all alike"), action);
+  }
+  if (record.generation.cp != intent.cp) {
+    return Differs(record.job, "the context-parallel cut",
+                   text(intent.cp, "off"), text(record.generation.cp, "off"),
+                   action);
   }
   if (record.revisions.back().content_digest != intent.content_digest) {
     return Differs(record.job, "the feed (content digest)",
@@ -216,7 +222,7 @@ absl::StatusOr<AttachDecision> DecideAttach(const JobRecord* record,
                      intent.dataset_ids,
                      intent.selection_digest,
                      {1, intent.incarnation, intent.data_world, d.start_step,
-                      intent.ranks_per_node, intent.speeds}};
+                      intent.ranks_per_node, intent.speeds, intent.cp}};
     create.revision.from_step = d.start_step;
     d.event = create;
     return d;
@@ -267,7 +273,8 @@ absl::StatusOr<AttachDecision> DecideAttach(const JobRecord* record,
                      intent.data_world,
                      d.start_step,
                      intent.ranks_per_node,
-                     intent.speeds};
+                     intent.speeds,
+                     intent.cp};
   open.revision = revision;
   open.revision.from_step = d.start_step;
   if (record->revisions.back().content_digest != intent.content_digest) {

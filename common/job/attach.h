@@ -37,6 +37,7 @@ struct AttachIntent {
   std::uint32_t data_world = 1;
   std::uint32_t ranks_per_node = 0;
   std::string speeds;  // as plan::FormatSpeeds writes them; empty: all alike
+  std::string cp;      // as plan::FormatCpCut does; empty: off
   std::string order_digest, content_digest, selection_digest;  // hex
   std::vector<std::string> dataset_ids;
   bool takeover = false;

@@ -12,7 +12,8 @@ namespace penstock::job {
 namespace {
 
 constexpr std::uint32_t kRecordMagic = 0x424F4A50;  // "PJOB"
-// 2: ranks_per_node of generations. 3: their speeds.
+// 2: ranks_per_node of generations. 3: their speeds and
+// context-parallel cut.
 constexpr std::uint32_t kRecordVersion = 3;
 
 absl::StatusOr<JobRecord> ApplyTo(const JobRecord& record,
@@ -143,6 +144,7 @@ void PutGeneration(format::ByteWriter& w, const GenerationRecord& g) {
   w.Put(g.start_step);
   w.Put(g.ranks_per_node);
   w.PutString(g.speeds);
+  w.PutString(g.cp);
 }
 
 GenerationRecord GetGeneration(format::ByteReader& r, std::uint32_t version) {
@@ -152,7 +154,10 @@ GenerationRecord GetGeneration(format::ByteReader& r, std::uint32_t version) {
   g.data_world = r.Get<std::uint32_t>();
   g.start_step = r.Get<std::uint64_t>();
   if (version >= 2) g.ranks_per_node = r.Get<std::uint32_t>();
-  if (version >= 3) g.speeds = r.GetString();
+  if (version >= 3) {
+    g.speeds = r.GetString();
+    g.cp = r.GetString();
+  }
   return g;
 }
 

@@ -30,6 +30,7 @@ struct GenerationRecord {
   std::uint64_t start_step = 0;
   std::uint32_t ranks_per_node = 0;  // the node map; 0: one node
   std::string speeds = {};           // of the data ranks; empty: all alike
+  std::string cp = {};               // context-parallel cut; empty: off
   friend bool operator==(const GenerationRecord&,
                          const GenerationRecord&) = default;
 };

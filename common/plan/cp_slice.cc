@@ -1,7 +1,10 @@
 #include "common/plan/cp_slice.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -24,21 +27,6 @@ absl::Status Refuse(std::string what, std::string found, std::string expected,
                     .found = std::move(found),
                     .expected = std::move(expected),
                     .action = std::move(action)});
-}
-
-absl::Status CheckRanks(std::uint32_t cp_size, std::uint32_t cp_index) {
-  if (cp_size == 0 || cp_size > kCpSizeMax) {
-    return Refuse("an impossible number of ranks",
-                  absl::StrCat("cp size ", cp_size),
-                  absl::StrCat("1 to ", kCpSizeMax), "correct the cp size");
-  }
-  if (cp_index < cp_size) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kOutOfRange,
-                   {.where = "context-parallel cut",
-                    .what = "no such rank",
-                    .found = absl::StrCat("rank ", cp_index, " of ", cp_size),
-                    .expected = absl::StrCat("0 to ", cp_size - 1),
-                    .action = "correct the cp index or the cp size"});
 }
 
 // `subject` is the sequence or a document, `length` its tokens.
@@ -118,10 +106,30 @@ absl::StatusOr<CpMode> ParseCpMode(std::string_view text) {
       "take off where the trainer cuts the sequence itself");
 }
 
+absl::Status CheckCpRank(std::uint32_t cp_size, std::uint32_t cp_index) {
+  if (cp_size == 0 || cp_size > kCpSizeMax) {
+    return Refuse("an impossible number of ranks",
+                  absl::StrCat("cp size ", cp_size),
+                  absl::StrCat("1 to ", kCpSizeMax), "correct the cp size");
+  }
+  if (cp_index < cp_size) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kOutOfRange,
+                   {.where = "context-parallel cut",
+                    .what = "no such rank",
+                    .found = absl::StrCat("rank ", cp_index, " of ", cp_size),
+                    .expected = absl::StrCat("0 to ", cp_size - 1),
+                    .action = "correct the cp index or the cp size"});
+}
+
+std::string FormatCpCut(const CpCut& cut) {
+  if (cut.off()) return "";
+  return absl::StrCat(CpModeText(cut.mode), "/", cut.size);
+}
+
 absl::StatusOr<std::vector<IndexRange>> CpSlice(
     CpMode mode, std::uint64_t sequence, std::uint32_t cp_size,
     std::uint32_t cp_index, absl::Span<const std::uint64_t> boundaries) {
-  PENSTOCK_RETURN_IF_ERROR(CheckRanks(cp_size, cp_index));
+  PENSTOCK_RETURN_IF_ERROR(CheckCpRank(cp_size, cp_index));
   if (sequence == 0 || sequence > kSequenceMax) {
     return Refuse("an impossible sequence length", absl::StrCat(sequence),
                   absl::StrCat("1 to ", kSequenceMax), "correct the length");

@@ -2,6 +2,7 @@
 #define PENSTOCK_COMMON_PLAN_CP_SLICE_H_
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,22 @@ const char* CpModeText(CpMode mode);  // "off", "contiguous", …
 
 // kInvalidArgument: not a mode's text
 absl::StatusOr<CpMode> ParseCpMode(std::string_view text);
+
+// How the ranks of a run cut sequences: all of them alike.
+struct CpCut {
+  CpMode mode = CpMode::kOff;
+  std::uint32_t size = 1;  // ranks
+
+  bool off() const { return mode == CpMode::kOff || size <= 1; }
+  friend bool operator==(const CpCut&, const CpCut&) = default;
+};
+
+// "head_tail/2"; empty when it is off.
+std::string FormatCpCut(const CpCut& cut);
+
+// kInvalidArgument: no ranks, or more than 2^20. kOutOfRange: cp_index >=
+// cp_size
+absl::Status CheckCpRank(std::uint32_t cp_size, std::uint32_t cp_index);
 
 // Positions begin, begin + stride, …: `count` of them.
 struct IndexRange {

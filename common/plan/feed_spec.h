@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "common/layout/transform.h"
 #include "common/plan/decimal.h"
+#include "common/plan/tensor_role.h"
 #include "common/status/status.h"
 #include "common/types/ids.h"
 
@@ -104,6 +105,7 @@ struct OutputSpec {
   std::string name;
   std::variant<VideoOutput, KeysOutput, MouseOutput, ColumnsOutput, TimesOutput>
       kind;
+  TensorRole role = TensorRole::kInput;  // in no digest: who is given it
 };
 
 // One shape of microbatches, and which samples it takes (pool.h).

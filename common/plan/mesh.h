@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/plan/decimal.h"
+#include "common/plan/tensor_role.h"
 #include "common/types/ids.h"
 
 // The grid of trainer ranks, and what each of them is given of a batch. A mesh
@@ -101,19 +102,6 @@ class Mesh {
 // kInvalidArgument: as Create; not name=size; ep, sp or an unknown name
 absl::StatusOr<Mesh> ParseMesh(std::string_view text,
                                MeshOrder order = MeshOrder::kTorchTitan);
-
-// What a tensor is for, which decides the pipeline stages that are given it.
-enum class TensorRole : std::uint8_t { kInput, kTarget, kMetadata };
-
-const char* RoleText(TensorRole role);  // "input", "target", "metadata"
-
-// Roles that one pipeline stage is given. First: inputs, metadata. Last:
-// targets, metadata. Between: metadata. The only stage: all. (Trainers with
-// multi-token prediction ask for every role on the last stage by themselves.)
-//
-// kOutOfRange: pp_index >= pp_size
-absl::StatusOr<std::vector<TensorRole>> RolesOf(std::uint32_t pp_index,
-                                                std::uint32_t pp_size);
 
 // On how many nodes one data rank's share is decoded.
 struct Amplification {

@@ -1,5 +1,6 @@
+#include "common/plan/tensor_role.h"
+
 #include "absl/strings/str_cat.h"
-#include "common/plan/mesh.h"
 #include "common/status/status.h"
 
 namespace penstock::plan {

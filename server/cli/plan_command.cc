@@ -20,6 +20,8 @@
 #include "server/cli/plan_mesh.h"
 #include "server/cli/plan_shapes.h"
 #include "server/dataset/plan_source.h"
+#include "server/pipeline/batch_layout.h"
+#include "server/pipeline/planned_feed.h"
 
 namespace penstock::cli {
 namespace {
@@ -34,7 +36,7 @@ struct PlanFlags {
   std::optional<std::uint32_t> rank;
   std::string mesh, mesh_order = "torchtitan";
   std::uint32_t ranks_per_node = 0;
-  std::string speeds;
+  std::string speeds, cp = "off";
   std::optional<std::uint64_t> to;
   bool shapes = false;
   std::optional<std::string> heatmap;
@@ -195,18 +197,24 @@ absl::StatusOr<plan::DataRanks> DataRanksOf(
 
 absl::Status RunPlan(PlanFlags flags, bool json) {
   std::optional<plan::Mesh> mesh;
+  plan::CpCut cp;
+  PENSTOCK_ASSIGN_OR_RETURN(cp.mode, plan::ParseCpMode(flags.cp));
   if (!flags.mesh.empty()) {
     PENSTOCK_ASSIGN_OR_RETURN(const plan::MeshOrder order,
                               plan::ParseMeshOrder(flags.mesh_order));
     PENSTOCK_ASSIGN_OR_RETURN(mesh, plan::ParseMesh(flags.mesh, order));
     flags.world = mesh->DataWorld();
+    cp.size = mesh->SizeOf(plan::AxisName::kCp);
   }
   PENSTOCK_RETURN_IF_ERROR(CheckRank(flags.rank.value_or(0), flags.world));
   PENSTOCK_ASSIGN_OR_RETURN(OpenedFeed feed, dataset::OpenFeedFile(flags.feed));
   ShowCounting(feed);
   PENSTOCK_ASSIGN_OR_RETURN(const plan::DataRanks ranks,
                             DataRanksOf(feed, flags, mesh));
-  if (flags.shapes) return PrintShapes(feed, ranks, json);
+  if (!cp.off()) {
+    PENSTOCK_RETURN_IF_ERROR(pipeline::CheckCpCut(*pipeline::PlanOf(feed), cp));
+  }
+  if (flags.shapes) return PrintShapes(feed, ranks, cp, json);
   if (flags.heatmap) {
     return PrintHeatmap(feed, {*flags.heatmap, flags.step, flags.to, ranks}, json);
   }
@@ -254,6 +262,11 @@ void AddPlanCommand(CLI::App& app, CommandContext& context) {
       "cut: local; 0: all");
   sub->add_option("--speeds", flags->speeds,
                   "of the data ranks, as 1,1,0.5: units in proportion");
+  sub->add_option(
+         "--cp", flags->cp,
+         "what the cp axis of --mesh does to token tensors: off, contiguous, "
+         "head_tail, per_document or striped")
+      ->needs("--mesh");
   auto* shapes = sub->add_flag("--shapes", flags->shapes,
                                "print every shape of a microbatch instead");
   sub->add_option("--heatmap", flags->heatmap,

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/plan/cp_slice.h"
+#include "common/plan/data_ranks.h"
 #include "server/dataset/plan_source.h"
 
 namespace penstock::cli {
@@ -13,7 +15,8 @@ namespace penstock::cli {
 // compiler meets no other: one line a global batch and tensor.
 // kInvalidArgument: the data ranks cannot share a global batch of the feed
 absl::Status PrintShapes(const dataset::OpenedFeed& feed,
-                         const plan::DataRanks& ranks, bool json);
+                         const plan::DataRanks& ranks, const plan::CpCut& cp,
+                         bool json);
 
 }  // namespace penstock::cli
 

@@ -1,6 +1,7 @@
 #include "server/pipeline/batch_layout.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_format.h"
 #include "common/hash/hash.h"
@@ -87,6 +88,8 @@ OutputSpec SizedFor(const FeedPlan& plan, const OutputSpec& output,
   return shape ? InShape(output, plan.shapes()[*shape]) : output;
 }
 
+constexpr const char* kTokenTensors[] = {"segment_ids", "position_ids"};
+
 // README.md "Tensors of the plan".
 void AddPlanTensors(const FeedPlan& plan,
                     std::vector<layout::ItemTensor>& items) {
@@ -97,13 +100,47 @@ void AddPlanTensors(const FeedPlan& plan,
   if (!plan.shapes().empty()) add("sample_frames", {});
   if (plan.lanes()) add("reset", {});
   if (p.tokens == 0) return;
-  add("segment_ids", {p.tokens});
-  add("position_ids", {p.tokens});
+  for (const char* name : kTokenTensors) add(name, {p.tokens});
   add("cu_seqlens", {p.segments + 1});
   add("cu_frames", {p.segments + 1});
 }
 
 }  // namespace
+
+bool IsTokenTensor(const layout::TensorDesc& tensor) {
+  return std::any_of(std::begin(kTokenTensors), std::end(kTokenTensors),
+                     [&](const char* name) { return tensor.name == name; });
+}
+
+plan::TensorRole RoleOf(const FeedPlan& plan,
+                        const layout::TensorDesc& tensor) {
+  for (const OutputSpec& o : plan.outputs()) {
+    if (o.name == tensor.name) return o.role;
+  }
+  return plan::TensorRole::kMetadata;
+}
+
+absl::StatusOr<std::vector<ShapeLayout>> ShapesFor(const FeedPlan& plan,
+                                                   const BatchLayout& layout,
+                                                   const RankPlace& place) {
+  const std::uint32_t size = layout.cp.off() ? 1 : layout.cp.size;
+  PENSTOCK_ASSIGN_OR_RETURN(const auto roles,
+                            plan::RolesOf(place.pp_rank, place.pp_size));
+  std::vector<ShapeLayout> out;
+  for (const ShapeLayout& shape : layout.shapes) {
+    ShapeLayout& given = out.emplace_back(shape);
+    std::erase_if(given.slab.tensors, [&](const layout::TensorDesc& t) {
+      return std::find(roles.begin(), roles.end(), RoleOf(plan, t)) ==
+             roles.end();
+    });
+    for (layout::TensorDesc& t : given.slab.tensors) {
+      if (size == 1 || !IsTokenTensor(t)) continue;
+      t.shape[1] /= size;
+      t.offset += place.cp_rank * t.shape[1] * t.strides[1];
+    }
+  }
+  return out;
+}
 
 layout::ItemTensor ItemOf(const OutputSpec& o, std::uint32_t frames) {
   using layout::DType;
@@ -155,9 +192,42 @@ absl::StatusOr<std::vector<ShapeLayout>> ShapesOf(const FeedPlan& plan,
   return out;
 }
 
+absl::Status CheckCpCut(const FeedPlan& plan, const plan::CpCut& cp) {
+  const PackSpec& p = plan.packing();
+  if (cp.off()) return absl::OkStatus();
+  if (p.tokens == 0) {
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = "context-parallel cut",
+         .what = "the feed has no tensor of tokens to cut",
+         .found = plan::FormatCpCut(cp) + ", a feed without packing",
+         .expected = "off: every rank is given whole samples",
+         .action = "declare the cut off, or pack the feed"});
+  }
+  std::vector<std::uint64_t> boundaries = {0, p.tokens};
+  if (cp.mode == plan::CpMode::kPerDocument &&
+      p.length_multiple % (2 * cp.size) != 0) {
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        {.where = "context-parallel cut",
+         .what = "documents of this feed cannot be cut into equal parts",
+         .found =
+             absl::StrFormat("packing: length_multiple %d", p.length_multiple),
+         .expected =
+             absl::StrFormat("a multiple of %d, twice the ranks", 2 * cp.size),
+         .action =
+             "correct length_multiple (the order of the samples changes with "
+             "it), or take another cut"});
+  }
+  return plan::CpSlice(cp.mode, p.tokens, cp.size, 0, boundaries).status();
+}
+
 absl::StatusOr<BatchLayout> MakeBatchLayout(const FeedPlan& plan,
-                                            const plan::DataRanks& ranks) {
+                                            const plan::DataRanks& ranks,
+                                            const plan::CpCut& cp) {
   BatchLayout out;
+  PENSTOCK_RETURN_IF_ERROR(CheckCpCut(plan, cp));
+  out.cp = cp;
   PENSTOCK_ASSIGN_OR_RETURN(out.items, plan.UnitsMax(ranks));
   PENSTOCK_ASSIGN_OR_RETURN(out.shapes, ShapesOf(plan, out.items));
   if (plan.shapes().empty()) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/layout/tensor.h"
+#include "common/plan/cp_slice.h"
 #include "server/pipeline/feed_plan.h"
 
 namespace penstock::pipeline {
@@ -27,6 +28,8 @@ struct BatchLayout {
   std::uint64_t bytes = 0;  // of the slab
   std::uint64_t items = 0;  // units of a rank, at the step that has most
   std::uint64_t microbatches = 1;
+  // Of token tensors: in every row the slices of its ranks follow each other.
+  plan::CpCut cp;
   // By source, then by selected capture: the transforms of the video outputs,
   // in the order of the outputs.
   std::vector<std::vector<std::vector<layout::VideoTransform>>> transforms;
@@ -49,13 +52,39 @@ layout::ItemTensor ItemOf(const OutputSpec& output, std::uint32_t frames);
 absl::StatusOr<std::vector<ShapeLayout>> ShapesOf(const FeedPlan& plan,
                                                   std::uint64_t units);
 
+// That every unit of the feed can be cut so.
+//
+// kInvalidArgument: a feed without token tensors; lengths that do not allow it
+absl::Status CheckCpCut(const FeedPlan& plan, const plan::CpCut& cp);
+
 // Lays out the share of one of the ranks.
 //
-// kInvalidArgument: as FeedPlan::UnitsMax, ShapesOf
+// kInvalidArgument: as FeedPlan::UnitsMax, ShapesOf, CheckCpCut
 // kNotFound:        a capture without the track, key or column an output names
 // kUnimplemented:   a pixel format that is not converted today (names it)
 absl::StatusOr<BatchLayout> MakeBatchLayout(const FeedPlan& plan,
-                                            const plan::DataRanks& ranks);
+                                            const plan::DataRanks& ranks,
+                                            const plan::CpCut& cp = {});
+
+// The tensors that the plan makes with a value for each token of a unit.
+bool IsTokenTensor(const layout::TensorDesc& tensor);
+
+// What a tensor is for. Those that the plan makes are metadata.
+plan::TensorRole RoleOf(const FeedPlan& plan, const layout::TensorDesc& tensor);
+
+// Of one rank's place in its data rank: the token tensors cut to a slice, the
+// tensors of its pipeline stage.
+struct RankPlace {
+  std::uint32_t cp_rank = 0;
+  std::uint32_t pp_rank = 0, pp_size = 1;
+};
+
+// What of the layout is given to a rank.
+//
+// kOutOfRange: no such slice or stage
+absl::StatusOr<std::vector<ShapeLayout>> ShapesFor(const FeedPlan& plan,
+                                                   const BatchLayout& layout,
+                                                   const RankPlace& place);
 
 }  // namespace penstock::pipeline
 

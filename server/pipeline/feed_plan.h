@@ -11,6 +11,7 @@
 #include "common/layout/tensor.h"
 #include "common/layout/transform.h"
 #include "common/plan/data_ranks.h"
+#include "common/plan/tensor_role.h"
 #include "server/dataset/dataset.h"
 
 // What the pipeline needs to know of a feed: an open dataset per source, the
@@ -30,6 +31,7 @@ struct OutputSpec {
   layout::Colour colour = layout::Colour::kRgb;
   layout::Resize resize = layout::Resize::kBilinear;
   std::vector<std::string> names;  // keys or columns
+  plan::TensorRole role = plan::TensorRole::kInput;
 };
 
 struct SampleRef {
@@ -61,6 +63,7 @@ struct ShapeSpec {
 struct PackSpec {
   std::uint64_t tokens = 0, segments = 0;
   std::uint32_t frames = 0;
+  std::uint64_t length_multiple = 1;  // of the tokens of every sample
 };
 
 struct SourceRef {

@@ -1,5 +1,7 @@
 #include "server/pipeline/job_manager.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -7,11 +9,10 @@
 #include <mutex>
 #include <thread>
 
-#include <sys/random.h>
-
 #include "absl/strings/str_format.h"
 #include "common/hash/hash.h"
 #include "common/job/attach.h"
+#include "common/plan/cut.h"
 #include "common/status/status.h"
 #include "common/telemetry/log.h"
 #include "server/pipeline/side_tensors.h"
@@ -38,7 +39,7 @@ struct Session {
   shm::HolderId id = 0;
   bool remote = false;
   std::shared_ptr<LiveJob> job;  // null before attach
-  std::uint32_t rank = 0;
+  std::uint32_t rank = 0, cp_rank = 0;
   bool ack_leader = true, explicit_ack = false;
   std::string peer, incarnation;
   std::uint64_t position = 0;
@@ -143,7 +144,11 @@ class JobManager::Impl {
     // Everything that the feed and the mesh can be refused for, before
     // anything is written.
     PENSTOCK_ASSIGN_OR_RETURN(BatchLayout layout,
-                              MakeBatchLayout(*feed.plan, args.ranks));
+                              MakeBatchLayout(*feed.plan, args.ranks, args.cp));
+    PENSTOCK_RETURN_IF_ERROR(
+        plan::CheckCpRank(args.cp.size, args.place.cp_rank));
+    PENSTOCK_RETURN_IF_ERROR(
+        plan::RolesOf(args.place.pp_rank, args.place.pp_size).status());
     const auto until = std::chrono::steady_clock::now() + kPredecessor;
     for (;;) {
       std::string peer;
@@ -177,7 +182,10 @@ class JobManager::Impl {
     }
     auto batch = job->pipeline->Next(session->id, session->rank, step,
                                      timeout_ms);
-    if (batch.ok()) return batch;
+    if (batch.ok()) {
+      if (*batch) TakeSlice(*session, **batch);
+      return batch;
+    }
     if (batch.status().code() == absl::StatusCode::kUnavailable) {
       // The workers are gone for good (the zygote died): the generation goes on
       // in a new arena when the ranks attach again.
@@ -198,6 +206,7 @@ class JobManager::Impl {
     auto batch = (*session)->job->pipeline->TakeReady((*session)->id,
                                                       (*session)->rank, step);
     if (batch) {
+      TakeSlice(**session, *batch);
       std::lock_guard lock(mutex_);
       (*session)->position = step + 1;
     }
@@ -447,6 +456,7 @@ class JobManager::Impl {
     intent.data_world = args.ranks.world;
     intent.ranks_per_node = args.ranks.ranks_per_node;
     intent.speeds = plan::FormatSpeeds(args.ranks.speeds);
+    intent.cp = plan::FormatCpCut(args.cp);
     intent.order_digest = feed.order_digest;
     intent.content_digest = feed.content_digest;
     intent.selection_digest = feed.selection_digest;
@@ -563,6 +573,9 @@ class JobManager::Impl {
   absl::StatusOr<AttachResult> JoinSession(const AttachArgs& args,
                                            const std::shared_ptr<LiveJob>& live,
                                            const job::AttachDecision& decision) {
+    PENSTOCK_ASSIGN_OR_RETURN(
+        auto shapes,
+        ShapesFor(*live->feed.plan, live->pipeline->layout(), args.place));
     const std::string token =
         args.session.empty() ? OpenSession(/*remote=*/true) : args.session;
     const std::uint64_t acked = live->pipeline->AckedNext()[args.data_rank];
@@ -580,6 +593,7 @@ class JobManager::Impl {
       }
       s.job = live;
       s.rank = args.data_rank;
+      s.cp_rank = args.place.cp_rank;
       s.ack_leader = args.ack_leader;
       s.explicit_ack = args.explicit_ack;
       s.peer = args.peer;
@@ -600,7 +614,8 @@ class JobManager::Impl {
     r.microbatches = live->pipeline->layout().microbatches;
     r.batch_bytes = live->pipeline->layout().bytes;
     r.unit_stride = live->pipeline->layout().unit_stride;
-    r.shapes = live->pipeline->layout().shapes;
+    r.units = live->pipeline->layout().items;
+    r.shapes = std::move(shapes);
     r.order_digest = live->feed.order_digest;
     r.content_digest = live->feed.content_digest;
     r.selection_digest = live->feed.selection_digest;
@@ -610,6 +625,16 @@ class JobManager::Impl {
     r.cursor_head = CursorHead(*live);
     if (on_arena_ && !args.session.empty()) on_arena_(token, HandleOf(*live));
     return r;
+  }
+
+  // Counts the tokens of a context-parallel rank's slice alone.
+  static void TakeSlice(const Session& session, PublishedBatch& batch) {
+    const auto slices = static_cast<std::uint32_t>(batch.slice_tokens.size());
+    if (slices <= 1) return;
+    batch.tokens = batch.slice_tokens[session.cp_rank];
+    batch.loss_scale =
+        plan::LossScale(batch.tokens, batch.global_tokens,
+                        session.job->generation.data_world * slices);
   }
 
   static std::string CursorHead(const LiveJob& live) {

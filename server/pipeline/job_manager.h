@@ -44,6 +44,8 @@ struct AttachArgs {
   std::string job, feed, feed_where, feed_dir, incarnation, resume, peer;
   std::uint32_t data_rank = 0;
   plan::DataRanks ranks;
+  plan::CpCut cp;
+  RankPlace place;
   bool ack_leader = true, explicit_ack = false, takeover = false;
   std::optional<std::uint64_t> position;
 };
@@ -53,7 +55,8 @@ struct AttachResult {
   std::uint64_t generation = 0, start_step = 0, total_steps = 0;
   std::uint64_t arena_id = 0, arena_bytes = 0;
   std::uint64_t global_batch = 0, microbatches = 1;
-  std::uint64_t batch_bytes = 0, unit_stride = 0;  // as in BatchLayout
+  std::uint64_t batch_bytes = 0, unit_stride = 0,
+                units = 0;  // as in BatchLayout
   std::vector<ShapeLayout> shapes;
   std::string order_digest, content_digest, selection_digest;
   std::vector<std::string> dataset_ids, notes;

@@ -631,6 +631,7 @@ class JobPipeline::Impl {
         RankWork& of_rank = work.of_ranks[rank];
         batch.loss_scale = of_rank.loss_scale;
         batch.tokens = of_rank.tokens;
+        batch.slice_tokens = std::move(of_rank.slice_tokens);
         batch.unit_shapes = std::move(of_rank.shapes);
         batch.unit_samples = std::move(of_rank.samples);
         batch.slot = work.slots[rank];

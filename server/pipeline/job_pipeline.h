@@ -37,6 +37,7 @@ struct PublishedBatch {
   std::uint64_t global_samples = 0;
   std::uint64_t tokens = 0, global_tokens = 0;  // 0: the feed has no lengths
   double loss_scale = 1;
+  std::vector<std::uint64_t> slice_tokens;  // packed: of `tokens` by cp slice
   // Of its units that are not masked, in its order.
   std::vector<std::uint32_t> unit_shapes, unit_samples;
   Digest128 batch_digest;

@@ -53,6 +53,7 @@ struct Flatten {
 OutputSpec FlatOutput(const plan::OutputSpec& output) {
   OutputSpec flat;
   flat.name = output.name;
+  flat.role = output.role;
   std::visit(Flatten{flat}, output.kind);
   return flat;
 }
@@ -83,7 +84,8 @@ class PlannedFeed : public FeedPlan {
       const auto& length = feed_.planner->plan_inputs()->length;
       const plan::PackLimits limits = plan::PackLimitsOf(spec, *length);
       frames_ = static_cast<std::uint32_t>(limits.frames);
-      packing_ = {limits.tokens, limits.segments, frames_};
+      packing_ = {limits.tokens, limits.segments, frames_,
+                  std::max<std::uint64_t>(spec.packing.length_multiple, 1)};
     }
     total_ = feed_.TotalSteps().value_or(0);
   }

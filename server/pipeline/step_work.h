@@ -81,6 +81,7 @@ struct StageTimes {
 struct RankWork {
   double loss_scale = 1;
   std::uint64_t tokens = 0;
+  std::vector<std::uint64_t> slice_tokens;  // packed: of those in each cp slice
   // Of its units that are not masked, in its order.
   std::vector<std::uint32_t> shapes, samples;
 };

@@ -70,32 +70,67 @@ const TensorDesc& Named(const ShapeLayout& shape, std::string_view name) {
                        [&](const TensorDesc& t) { return t.name == name; });
 }
 
-// What lies where in the packs of one rank.
+// The tokens of a pack in the order in which its slices follow each other,
+// slice by slice. `ends` are those of the samples.
+std::vector<std::vector<std::uint64_t>> SlicesOf(
+    const plan::CpCut& cp, std::uint64_t tokens,
+    std::vector<std::uint64_t> ends) {
+  ends.insert(ends.begin(), 0);
+  ends.push_back(tokens);  // the padding is a document of its own
+  std::vector<std::vector<std::uint64_t>> out(cp.off() ? 1 : cp.size);
+  for (std::uint32_t c = 0; c < out.size(); ++c) {
+    const auto mode = cp.off() ? plan::CpMode::kOff : cp.mode;
+    // The layout was refused where this could fail.
+    const auto ranges =
+        plan::CpSlice(mode, tokens, static_cast<std::uint32_t>(out.size()), c,
+                      ends)
+            .value();
+    for (const plan::IndexRange& r : ranges) {
+      for (std::uint64_t i = 0; i < r.count; ++i) {
+        out[c].push_back(r.begin + i * r.stride);
+      }
+    }
+  }
+  return out;
+}
+
+// What lies where in one pack. Adds the samples' tokens in each of its slices
+// to `slice_tokens`.
 void FillPack(const BatchLayout& layout, std::span<std::uint8_t> arena,
               std::uint64_t slot, std::uint64_t unit,
-              std::span<const StepItem* const> items) {
+              std::span<const StepItem* const> items,
+              std::vector<std::uint64_t>& slice_tokens) {
   const ShapeLayout& shape = layout.shapes[0];
   const auto ints = [&](std::string_view name) {
     return Ints(layout, arena, Named(shape, name), slot, unit, 0);
   };
   Ints segments = ints("segment_ids"), positions = ints("position_ids");
   Ints tokens_before = ints("cu_seqlens"), frames_before = ints("cu_frames");
+  struct Token {
+    std::uint64_t segment = 0, position = 0;
+  };
+  std::vector<Token> tokens(segments.size());
+  std::vector<std::uint64_t> ends;
   std::uint64_t token = 0, frame = 0;
   tokens_before.Set(0, 0);
   frames_before.Set(0, 0);
   for (std::size_t i = 0; i < items.size(); ++i) {
     const SampleRef& s = items[i]->sample;
-    for (std::uint64_t k = 0; k < s.tokens; ++k, ++token) {
-      segments.Set(token, i + 1);
-      positions.Set(token, k);
-    }
+    for (std::uint64_t k = 0; k < s.tokens; ++k) tokens[token++] = {i + 1, k};
+    ends.push_back(token);
     frame += s.frames;
     tokens_before.Set(i + 1, token);
     frames_before.Set(i + 1, frame);
   }
-  for (std::uint64_t t = token; t < segments.size(); ++t) {
-    segments.Set(t, 0);
-    positions.Set(t, 0);
+  std::uint64_t at = 0;
+  const auto slices = SlicesOf(layout.cp, tokens.size(), std::move(ends));
+  slice_tokens.resize(slices.size());
+  for (std::size_t c = 0; c < slices.size(); ++c) {
+    for (const std::uint64_t t : slices[c]) {
+      segments.Set(at, tokens[t].segment);
+      positions.Set(at++, tokens[t].position);
+      slice_tokens[c] += tokens[t].segment != 0 ? 1 : 0;
+    }
   }
   for (std::uint64_t i = items.size() + 1; i < tokens_before.size(); ++i) {
     tokens_before.Set(i, token);
@@ -121,7 +156,7 @@ void ClearPadding(const FeedPlan& plan, const BatchLayout& layout,
 }
 
 void FillPlanTensors(const FeedPlan& plan, const BatchLayout& layout,
-                     std::span<std::uint8_t> arena, const StepWork& work) {
+                     std::span<std::uint8_t> arena, StepWork& work) {
   if (!plan.shapes().empty()) {
     for (const Row& r : RowsOf(layout, work)) {
       Ints(layout, arena, Named(layout.shapes[r.shape], "sample_frames"), r.slot,
@@ -144,7 +179,8 @@ void FillPlanTensors(const FeedPlan& plan, const BatchLayout& layout,
   }
   for (const auto& [rank, slot] : work.slots) {
     for (std::uint64_t unit = 0; unit < work.rank_units; ++unit) {
-      FillPack(layout, arena, slot.offset, unit, packs[{rank, unit}]);
+      FillPack(layout, arena, slot.offset, unit, packs[{rank, unit}],
+               work.of_ranks[rank].slice_tokens);
     }
   }
 }

@@ -14,9 +14,10 @@ namespace penstock::pipeline {
 void ClearPadding(const FeedPlan& plan, const BatchLayout& layout,
                   std::span<std::uint8_t> arena, const StepWork& work);
 
-// Fills the tensors that the plan makes (README.md), with zeros where nothing is.
+// Fills the tensors that the plan makes (README.md), with zeros where nothing
+// is, and counts the tokens of each slice of a rank's sequences.
 void FillPlanTensors(const FeedPlan& plan, const BatchLayout& layout,
-                     std::span<std::uint8_t> arena, const StepWork& work);
+                     std::span<std::uint8_t> arena, StepWork& work);
 
 }  // namespace penstock::pipeline
 

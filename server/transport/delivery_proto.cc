@@ -22,6 +22,11 @@ absl::StatusOr<pipeline::AttachArgs> FromProto(const v1::AttachRequest& in) {
   a.ranks.ranks_per_node = in.ranks_per_node();
   PENSTOCK_ASSIGN_OR_RETURN(a.ranks.speeds,
                             plan::ParseSpeeds(in.speeds(), a.ranks.world));
+  a.cp.size = std::max(1u, in.cp_size());
+  if (!in.cp_cut().empty()) {
+    PENSTOCK_ASSIGN_OR_RETURN(a.cp.mode, plan::ParseCpMode(in.cp_cut()));
+  }
+  a.place = {in.cp_rank(), in.pp_rank(), std::max(1u, in.pp_size())};
   a.ack_leader = in.ack_leader();
   a.explicit_ack = in.ack_mode() == v1::ACK_MODE_EXPLICIT;
   a.takeover = in.takeover();
@@ -54,6 +59,7 @@ void ToProto(const pipeline::AttachResult& in, v1::AttachReply& out) {
   out.set_total_steps(in.total_steps);
   out.set_batch_bytes(in.batch_bytes);
   out.set_unit_stride(in.unit_stride);
+  out.set_units(in.units);
   out.set_microbatches(in.microbatches);
   out.set_global_batch(in.global_batch);
   for (const auto& s : in.shapes) ToProto(s, *out.add_shapes());

@@ -10,7 +10,7 @@
 // Generated messages stop here.
 namespace penstock::transport {
 
-// kInvalidArgument: speeds that are none of the data ranks
+// kInvalidArgument: speeds that are none of the data ranks, no such cut
 absl::StatusOr<pipeline::AttachArgs> FromProto(const v1::AttachRequest& in);
 void ToProto(const pipeline::AttachResult& in, v1::AttachReply& out);
 std::vector<pipeline::ArenaSlot> FromProto(

@@ -35,6 +35,12 @@ class DaemonSite:
         return subprocess.run([self.binaries + "/penstock", *arguments], check=True,
                               capture_output=True, text=True, env=self.env).stdout
 
+    def refusal(self, *arguments):
+        """Exit code and message of `penstock` with arguments that it refuses."""
+        done = subprocess.run([self.binaries + "/penstock", *arguments],
+                              capture_output=True, text=True, env=self.env)
+        return done.returncode, done.stderr.strip()
+
     def lines(self, *arguments):
         return [json.loads(x) for x in self.run(*arguments, "--json").splitlines()]
 

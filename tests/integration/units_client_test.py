@@ -40,6 +40,26 @@ buckets:
   - {name: slow, frames: 8, width: 80, height: 60, fps: "35", samples: 3}
   - {name: slow-short, frames: 6, width: 80, height: 60, fps: "35", samples: 1}
 """
+ROLES = """
+name: roles
+seed: 3
+global_batch: 4
+sources:
+  - {name: all, dataset: dataset, view: {frames: 8, min_frames: 2, hop: 5}}
+outputs:
+  - {name: video, video: {width: 64, height: 48}}
+  - {name: keys, role: target, keys: {track: input, keys: [KeyW, ArrowUp, KeyA]}}
+  - {name: t, role: metadata, times: {}}
+length: 10*frames + events
+packing: {tokens: 320, window: 64, segments: 12, length_multiple: 8}
+"""
+PLAIN_ROLES = """
+name: roles
+seed: 3
+global_batch: 4
+sources: [{name: all, dataset: dataset, view: {frames: 8, hop: 5}}]
+outputs: [{name: video, video: {width: 64, height: 48}}]
+"""
 PACKED = HEAD % {"batch": 4, "short": "min_frames: 2,",
                  "size": "width: 64, height: 48"} + """
 length: 10*frames + events
@@ -68,7 +88,8 @@ class UnitsTest(unittest.TestCase):
                                     for name in ("solarwolf-l9",
                                                  "freedoom2-map02")])
         for name, text in (("bucketed", BUCKETED), ("packed", PACKED),
-                           ("lanes", LANES), ("local", LOCAL), ("speeds", SPEEDS)):
+                           ("lanes", LANES), ("local", LOCAL), ("speeds", SPEEDS), ("roles", ROLES),
+                           ("plain-roles", PLAIN_ROLES)):
             cls.site.write(name + ".yaml", text)
         cls.site.write("plain.yaml", PLAIN + ONE_PASS)
         cls.site.write("ending.yaml", PACKED + ONE_PASS)
@@ -79,15 +100,16 @@ class UnitsTest(unittest.TestCase):
         cls.site.close()
 
     def attach(self, feed, job, world, resume="new", incarnation="a", per_node=0,
-               speeds=None):
-        """A feed for each data rank."""
+               speeds=None, groups=({},)):
+        """A feed for each data rank and group of coordinates."""
         feeds = [penstock.attach(self.site.home + "/" + feed + ".yaml", resume,
                                  job=job, data=(rank, world), timeout=60,
                                  first_timeout=60, incarnation=incarnation,
                                  ranks_per_node=per_node, speeds=speeds,
-                                 address=self.site.home + "/run")
-                 for rank in range(world)]
-        with ThreadPoolExecutor(world) as pool:  # production begins with the last
+                                 ack_leader=group is groups[0],
+                                 address=self.site.home + "/run", **group)
+                 for rank in range(world) for group in groups]
+        with ThreadPoolExecutor(len(feeds)) as pool:  # production begins with the last
             list(pool.map(lambda f: f.info, feeds))
         return feeds
 
@@ -241,6 +263,118 @@ class UnitsTest(unittest.TestCase):
             steps = [next(f) for f in feeds]
             self.assertEqual(self.digests(steps), expected[k])
             self.assertEqual([s.samples for s in steps], [6, 8])
+        for f in feeds:
+            f.close()
+
+    def slices(self, cut, size, tokens, ends):
+        """By context-parallel rank the places of a sequence that it holds."""
+        if cut == "contiguous":
+            return [list(range(c * tokens // size, (c + 1) * tokens // size))
+                    for c in range(size)]
+        if cut == "striped":
+            return [list(range(c, tokens, size)) for c in range(size)]
+        out = [[] for _ in range(size)]
+        bounds = [0] + list(ends) + [tokens] if cut == "per_document" else [0, tokens]
+        for begin, end in zip(bounds, bounds[1:]):
+            half = (end - begin) // (2 * size)
+            for c in range(size):
+                for chunk in (c, 2 * size - 1 - c):
+                    out[c] += range(begin + chunk * half, begin + (chunk + 1) * half)
+        return out
+
+    def test_context_parallel_ranks_are_given_slices_of_token_tensors(self):
+        wholes = self.attach("packed", "cp-whole", 2)
+        whole = [[next(f) for f in wholes] for _ in range(4)]
+        for cut, size in (("contiguous", 4), ("striped", 5), ("head_tail", 2),
+                          ("per_document", 4)):
+            groups = [{"cp": (c, size), "cp_cut": cut} for c in range(size)]
+            feeds = self.attach("packed", "cp-" + cut, 2, groups=groups)
+            for k in range(4):
+                for rank in range(2):
+                    full = whole[k][rank]
+                    steps = [next(f) for f in feeds[rank * size:(rank + 1) * size]]
+                    self.assertEqual(sum(s.tokens for s in steps), full.tokens)
+                    self.assertAlmostEqual(
+                        sum(s.loss_scale for s in steps) / size, full.loss_scale)
+                    for c, step in enumerate(steps):
+                        self.assertEqual(step.sample_ids, full.sample_ids)
+                        self.assertEqual(step.global_tokens, full.global_tokens)
+                        self.assertEqual(
+                            step.tokens, (step.tensors["segment_ids"] > 0).sum())
+                        for name, got in step.tensors.items():
+                            expected = full.tensors[name]
+                            if name in ("segment_ids", "position_ids"):
+                                expected = numpy.stack([
+                                    row[self.slices(cut, size, 320, sorted(set(
+                                        full.tensors["cu_seqlens"][u])))[c]]
+                                    for u, row in enumerate(expected)])
+                            numpy.testing.assert_array_equal(got, expected)
+            shapes = {x["tensor"]: x["shape"] for x in self.site.lines(
+                "plan", "--feed", self.site.home + "/packed.yaml", "--shapes",
+                "--mesh", "dp=2,cp=%d" % size, "--cp", cut)}
+            self.assertEqual({k: list(v.shape) for k, v in step.tensors.items()},
+                             shapes)
+            del step, steps, got
+            for f in feeds:
+                f.close()
+        del full, whole
+        for f in wholes:
+            f.close()
+
+    def test_context_parallel_cuts_that_cannot_be(self):
+        for feed, group, text in (
+                ("plain", {"cp": (0, 2), "cp_cut": "striped"}, "no tensor of tokens"),
+                ("packed", {"cp": (0, 3), "cp_cut": "contiguous"}, "multiple of 3"),
+                ("packed", {"cp": (0, 8), "cp_cut": "per_document"}, "multiple of 16"),
+                ("packed", {"cp": (0, 2), "cp_cut": "zigzag"}, "no such mode")):
+            with self.assertRaises(penstock.InvalidArgument) as refused:
+                self.attach(feed, "cp-refused", 1, groups=[group])
+            self.assertIn(text, str(refused.exception))
+            code, message = self.site.refusal(
+                "plan", "--feed", self.site.home + "/" + feed + ".yaml", "--step", "0",
+                "--mesh", "dp=1,cp=%d" % group["cp"][1], "--cp", group["cp_cut"])
+            self.assertEqual(code, 2)
+            self.assertIn(str(refused.exception).strip(), message)
+        for coordinates in ((2, 2), (0, 0), (-1, 2), 3, (0, 2, 1)):
+            with self.assertRaises(penstock.InvalidArgument):
+                self.attach("packed", "cp-refused", 1, groups=[{"cp": coordinates}])
+            with self.assertRaises(penstock.InvalidArgument):
+                self.attach("packed", "cp-refused", 1, groups=[{"pp": coordinates}])
+        feeds = self.attach("packed", "cp-agree", 1,
+                            groups=[{"cp": (0, 2), "cp_cut": "striped"}])
+        with self.assertRaises(penstock.AttachRefused) as refused:
+            self.attach("packed", "cp-agree", 1,
+                        groups=[{"cp": (1, 2), "cp_cut": "head_tail"}])
+        self.assertIn("striped/2", str(refused.exception))
+        feeds[0].close()
+
+    def test_pipeline_stages_are_given_their_tensors(self):
+        made = {"segment_ids", "position_ids", "cu_seqlens", "cu_frames"}
+        feeds = self.attach("roles", "pp", 1,
+                            groups=[{"pp": (stage, 3)} for stage in range(3)])
+        alone = self.attach("roles", "pp-alone", 1)
+        for _ in range(3):
+            full = next(alone[0])
+            steps = [next(f) for f in feeds]
+            for step, names in zip(steps, ({"video", "t"}, {"t"}, {"keys", "t"})):
+                self.assertEqual(set(step.tensors), names | made)
+                for name, got in step.tensors.items():
+                    numpy.testing.assert_array_equal(got, full.tensors[name])
+        roles = {x["tensor"]: x["role"] for x in self.site.lines(
+            "plan", "--feed", self.site.home + "/roles.yaml", "--shapes")}
+        self.assertEqual(roles, dict({"video": "input", "keys": "target",
+                                      "t": "metadata"},
+                                     **{name: "metadata" for name in made}))
+        for f in feeds + alone:
+            f.close()
+        # A stage between the others of a feed without metadata has no tensor.
+        feeds = self.attach("plain-roles", "pp-none", 1,
+                            groups=[{"pp": (stage, 3)} for stage in range(3)])
+        for _ in range(3):
+            steps = [next(f) for f in feeds]
+            self.assertEqual([set(s.tensors) for s in steps], [{"video"}, set(), set()])
+            self.assertEqual({s.units for s in steps}, {4})
+            self.assertEqual(steps[0].sample_ids, steps[1].sample_ids)
         for f in feeds:
             f.close()
 

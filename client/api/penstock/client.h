@@ -68,10 +68,18 @@ typedef struct ps_attach_options {
                                   not there; 0: first_deadline_ms */
   uint32_t ranks_per_node;     /* data rank r is on node r / ranks_per_node, for
                                   `cut: local`; 0: all on one; equal on all ranks */
-  const char*
-      speeds; /* of the data ranks, relative to each other: "1,1,0.5", one
-                 each; ranks get units in proportion, and the feed says
-                 `uneven: mask`; NULL: all alike; equal on all ranks */
+  /* Speeds of the data ranks, relative to each other: "1,1,0.5", one each. Ranks
+   * get units in proportion, and the feed says `uneven: mask`. NULL: all alike;
+   * equal on all ranks. */
+  const char* speeds;
+  /* Context-parallel coordinate, of how many (0 is 1), and which slice of token
+   * tensors it is given: "contiguous", "head_tail", "per_document", "striped";
+   * NULL or "off": all of them. Size and cut are equal on all ranks. */
+  uint32_t cp_rank, cp_size;
+  const char* cp_cut;
+  /* Pipeline stage, of how many (0 is 1): the first is given inputs, the last
+   * targets, all of them metadata, as the outputs of the feed say (`role`). */
+  uint32_t pp_rank, pp_size;
 } ps_attach_options;
 
 typedef enum ps_dtype {
@@ -112,13 +120,15 @@ typedef struct ps_step_info {
   size_t struct_bytes;
   uint64_t number, bytes;
   uint64_t samples, global_samples; /* of this rank, of all ranks */
-  uint64_t tokens, global_tokens;   /* likewise; 0: the feed has no lengths */
+  uint64_t tokens, global_tokens;   /* likewise, of its slice where there is a
+                                       cp_cut; 0: the feed has no lengths */
   /* First dimension of the tensors: samples or packs, then masked units
    * (zeros). With buckets microbatches, each with tensors of its own. The same
    * on all ranks, whole microbatches. */
   uint64_t units, microbatches;
   /* The mean loss of this rank's samples (with lengths: of its tokens) times
-   * this, averaged over the data ranks, is the mean over all. */
+   * this, averaged over the data ranks (with a context-parallel cut over its
+   * ranks too), is the mean over all. */
   double loss_scale;
   uint64_t wait_ns; /* how long ps_next() waited */
   uint64_t plan_ns, fetch_ns, decode_ns, assemble_ns, total_ns; /* of the step */

@@ -114,7 +114,8 @@ class Step:
 
     @property
     def tokens(self):
-        """Tokens of this rank's samples; 0 when the feed has no lengths."""
+        """Tokens of this rank's samples, with a context-parallel cut of its slice of
+        them; 0 when the feed has no lengths."""
         return self._native.tokens
 
     @property
@@ -131,8 +132,8 @@ class Step:
     @property
     def loss_scale(self):
         """What the mean loss of this rank's samples (of its tokens, when the feed has
-        lengths) is multiplied with, so that the mean over data ranks is the mean over
-        all."""
+        lengths) is multiplied with, so that the mean over data ranks (with a
+        context-parallel cut over its ranks too) is the mean over all."""
         return self._native.loss_scale
 
     @property
@@ -188,12 +189,13 @@ class Feed:
             raise InvalidArgument("the feed is closed")
         if self._native is None:
             o = self._options
-            rank, world = _coordinates(o["data"])
+            rank, world = _coordinates("data", o["data"])
             self._native = _call(
                 _native.Feed, o["address"], o["job"], o["feed"],
                 o["incarnation"], o["resume"], rank, world,
                 _count("ranks_per_node", o["ranks_per_node"]),
-                _speeds_text(o["speeds"]), o["ack_leader"],
+                _speeds_text(o["speeds"]), _coordinates("cp", o["cp"]),
+                o["cp_cut"], _coordinates("pp", o["pp"]), o["ack_leader"],
                 o["ack"] == "explicit", o["takeover"],
                 int(o["timeout"] * 1000), int(o["first_timeout"] * 1000))
             self._info = self._native.info()
@@ -252,17 +254,17 @@ class Feed:
         self.close()
 
 
-def _coordinates(value):
+def _coordinates(name, value):
     try:
         rank, world = (operator.index(v) for v in value)
     except (TypeError, ValueError):
         rank = world = -1
     if not 0 <= rank < world < 2 ** 32:
         raise InvalidArgument(
-            "data: no such coordinates\n  found     %r\n"
-            "  expected  (data rank, data world), 0 <= rank < world\n"
-            "  do        give the data-parallel coordinates of this rank"
-            % (value,))
+            "%s: no such coordinates\n  found     %r\n"
+            "  expected  (rank, size), 0 <= rank < size\n"
+            "  do        give the coordinates of this rank in its group"
+            % (name, value))
     return rank, world
 
 
@@ -304,7 +306,8 @@ def _resume_text(value):
 
 def attach(feed, resume, *, job="", data=(0, 1), address="", incarnation="",
            ack="on_next", ack_leader=True, takeover=False, timeout=120.0,
-           first_timeout=600.0, ranks_per_node=0, speeds=None):
+           first_timeout=600.0, ranks_per_node=0, speeds=None, cp=(0, 1),
+           cp_cut="off", pp=(0, 1)):
     """A Feed for one rank; the daemon is asked at its first use.
 
     feed:    path of the feed file
@@ -316,6 +319,12 @@ def attach(feed, resume, *, job="", data=(0, 1), address="", incarnation="",
              0: all on one; the same on all ranks
     speeds:  of the data ranks, relative to each other, as [1, 1, 0.5]: ranks get
              units in proportion (the feed says `uneven: mask`); the same on all ranks
+    cp:      (context-parallel rank, size); the same size on all ranks
+    cp_cut:  which slice of token tensors (segment_ids, position_ids) a
+             context-parallel rank is given: "off" (all), "contiguous", "head_tail",
+             "per_document", "striped"; the same on all ranks
+    pp:      (pipeline stage, stages): the first is given outputs whose role is input,
+             the last those of role target, all of them metadata
     """
     if ack not in ("on_next", "explicit"):
         raise InvalidArgument("ack: found %r, expected \"on_next\" or "
@@ -323,5 +332,5 @@ def attach(feed, resume, *, job="", data=(0, 1), address="", incarnation="",
     return Feed(feed=str(feed), resume=_resume_text(resume), job=job, data=data,
                 address=str(address), incarnation=incarnation, ack=ack,
                 ack_leader=ack_leader, takeover=takeover, timeout=timeout,
-                ranks_per_node=ranks_per_node, speeds=speeds,
+                ranks_per_node=ranks_per_node, speeds=speeds, cp=cp, cp_cut=cp_cut, pp=pp,
                 first_timeout=first_timeout)

@@ -128,6 +128,10 @@ TEST_CASE("attach: the same incarnation joins, nothing is evaluated again",
     CheckNames(DecideAttach(&record, i).status(), "speeds", "1,1,1,0.5",
                "all alike");
     i = Intent();
+    i.cp = "head_tail/2";
+    CheckNames(DecideAttach(&record, i).status(), "context-parallel",
+               "head_tail/2", "off");
+    i = Intent();
     i.content_digest = "c2";
     CheckNames(DecideAttach(&record, i).status(), "content", "c2", "c1");
     i = Intent();
@@ -149,6 +153,7 @@ TEST_CASE("attach: a new incarnation opens the next generation", "[job]") {
   i.data_world = 2;
   i.ranks_per_node = 1;
   i.speeds = "1,3";
+  i.cp = "contiguous/8";
   SECTION("new refuses an existing job") {
     CHECK(DecideAttach(&record, i).status().code() ==
           absl::StatusCode::kAlreadyExists);
@@ -163,6 +168,7 @@ TEST_CASE("attach: a new incarnation opens the next generation", "[job]") {
     CHECK(next->generation.data_world == 2);
     CHECK(next->generation.ranks_per_node == 1);
     CHECK(next->generation.speeds == "1,3");
+    CHECK(next->generation.cp == "contiguous/8");
     CHECK(record.generation.ranks_per_node == 0);
     CHECK(next->generation.number == 2);
     SECTION("the old incarnation is fenced") {

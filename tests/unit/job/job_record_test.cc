@@ -109,12 +109,13 @@ TEST_CASE(
   const JobRecord record = Made({Create(), NameCheckpoint{1, "a", 5}});
   std::vector<std::uint8_t> bytes = EncodeRecord(record);
   // Before the map (4 bytes) the generation ended with start_step, before the
-  // speeds (none: 4 bytes) with the map; behind it lie the lists of fenced
-  // generations and checkpoints and the ledger's count and digest.
+  // speeds and the cut (none: 4 bytes each) with the map; behind it lie the
+  // lists of fenced generations and checkpoints and the ledger's count and
+  // digest.
   const std::uint8_t version = GENERATE(1, 2);
   const std::ptrdiff_t behind = 4 + 4 + (4 + 1 + 8) + 8 + 4;
   const auto end = bytes.end() - 4 - behind;
-  bytes.erase(end - (version == 1 ? 8 : 4), end);
+  bytes.erase(end - (version == 1 ? 12 : 8), end);
   bytes[4] = version;
   bytes.resize(bytes.size() - 4);
   const std::uint32_t crc = hash::Crc32c(bytes);
@@ -130,9 +131,11 @@ TEST_CASE("job record: bytes and back; no flipped bit or cut passes",
           "[job]") {
   const JobRecord record =
       Made({Create(), NameCheckpoint{1, "a", 5}, NameCheckpoint{1, "b", 6},
-            OpenGeneration{{2, "run-2", 2, 6, 4, "1,0.5"}, {6, "0a", "c9"}}});
+            OpenGeneration{{2, "run-2", 2, 6, 4, "1,0.5", "striped/4"},
+                           {6, "0a", "c9"}}});
   CHECK(record.generation.ranks_per_node == 4);
   CHECK(record.generation.speeds == "1,0.5");
+  CHECK(record.generation.cp == "striped/4");
   const auto bytes = EncodeRecord(record);
   const auto back = DecodeRecord(bytes);
   REQUIRE(back.ok());

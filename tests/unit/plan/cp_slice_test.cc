@@ -131,5 +131,12 @@ TEST_CASE("cp: modes have texts", "[plan]") {
   CHECK(test::HasFiveParts(ParseCpMode("ptrr").status()));
 }
 
+TEST_CASE("cp: cuts have texts", "[plan]") {
+  const CpCut cut{CpMode::kHeadTail, 4};
+  CHECK(FormatCpCut(cut) == "head_tail/4");
+  CHECK(FormatCpCut({CpMode::kOff, 4}).empty());
+  CHECK(FormatCpCut({CpMode::kStriped, 1}).empty());
+}
+
 }  // namespace
 }  // namespace penstock::plan
